@@ -460,6 +460,8 @@ def level_of(roi, levels, canonical_size, canonical_level=None):
     from the image on, so that the finest map is 1 (torchvision, Detectron2); or, where there is none, the
     finest map reads boxes up to that size (mmdet). Each next map reads boxes of twice the size.
     """
+    if levels == 1:
+        return 0
     side = math.sqrt((roi[3] - roi[1]) * (roi[4] - roi[2]))
     level = math.log2(max(side / canonical_size, 1e-30))
     if canonical_level is not None:

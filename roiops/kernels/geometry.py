@@ -669,7 +669,9 @@ class Levels(NamedTuple):
 
 @inner
 def level_of(levels, rois, r):
-    """The map that row ``r`` reads, from the first to the last; -1 for a box of negative area."""
+    """The map that row ``r`` reads, from the first to the last; of several, -1 for a box of negative area."""
+    if levels.count == 1:
+        return 0
     area = (rois[r, 3] - rois[r, 1]) * (rois[r, 4] - rois[r, 2])
     if not area >= 0:
         return -1

@@ -184,6 +184,8 @@ class OperatorProperty:
         fills zeros; backward gets ``"null"``.
     own_types : tuple of str
         Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
+    floating : bool
+        Whether the inputs, but for those of ``own_types``, must be of a floating-point dtype.
     out_types : tuple or None
         What the dtype of each output is, where inputs may have any: a dtype, the number of the input that has
         it, or the name of the parameter that says it (the first input's, where that is None).
@@ -244,6 +246,7 @@ class OperatorProperty:
     variadic: str | None = None
     zero_grad: tuple[str, ...] = ()
     own_types: tuple[str, ...] = ()
+    floating = False
     out_types: tuple | None = None
     is_loss = backward_always = False
     backward_needs: tuple[str, ...] = ("out_grad", "in_data", "out_data")
@@ -407,11 +410,15 @@ class OperatorProperty:
 
         By default everything but ``own_types`` has the type of the first input whose type is known.
         """
-        if self.out_types is not None:
-            return in_types, [self._out_type(each, in_types) for each in self.out_types]
         names = self.list_arguments()
+        if self.out_types is not None:
+            if self.floating:
+                self.check_float(in_types[0], names[0])
+            return in_types, [self._out_type(each, in_types) for each in self.out_types]
         own = [t if name in self.own_types else None for name, t in zip(names, in_types, strict=True)]
         dtype = self.common_type([None if o else t for o, t in zip(own, in_types, strict=True)], names)
+        if self.floating:
+            self.check_float(dtype, names[0])
         return (
             [o or dtype for o in own],
             [dtype] * len(self.list_outputs()),
@@ -422,6 +429,11 @@ class OperatorProperty:
         if isinstance(which, str):
             return getattr(self.params, which) or in_types[0]
         return in_types[which] if isinstance(which, int) else which
+
+    def check_float(self, dtype, name: str = "data") -> None:
+        """Raise unless a dtype is unknown or one of the floating-point ones."""
+        if dtype is not None and dtype not in (np.float16, np.float32, np.float64):
+            raise DTypeError(f"{self.label}: {name} must be float16, float32 or float64, got {dtype}")
 
     def common_type(self, in_types: list, names: tuple[str, ...] | None = None):
         """The one dtype of these inputs, None while none is known; an error where they differ."""

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from ..errors import DTypeError
 from .base import Operator, OperatorProperty, assign
 from .checks import Undeclared
 
@@ -172,16 +171,5 @@ def row_view(array, axis: int):
 class FloatProperty(OperatorProperty):
     """A property whose inputs are all of one floating-point dtype, and whose shapes follow from the first."""
 
-    partial_shapes = True
+    floating = partial_shapes = True
     needed_shapes = 1
-    float_dtypes = (np.float16, np.float32, np.float64)
-
-    def infer_type(self, in_types):
-        typed = super().infer_type(in_types)
-        self.check_float(typed[1][0])
-        return typed
-
-    def check_float(self, dtype) -> None:
-        """Raise unless a dtype is unknown or one of the floating-point ones."""
-        if dtype is not None and dtype not in self.float_dtypes:
-            raise DTypeError(f"{self.label}: data must be float16, float32 or float64, got {dtype}")

@@ -405,11 +405,11 @@ def _traced_number(size) -> int:
 
 
 def _score_maps(channels, output_size, spatial_scale, dialect) -> dict:
-    height, width = _pair(output_size)
+    pooled_size = _pair(output_size)
     return {
         "spatial_scale": spatial_scale,
-        "output_dim": max(1, channels // (height * width)),
-        "pooled_size": (height, width),
+        "output_dim": max(1, int(channels // max(1, math.prod(pooled_size)))),
+        "pooled_size": pooled_size,
         "dialect": dialect,
     }
 
@@ -424,7 +424,7 @@ def _ps_pool_params(channels, output_size, spatial_scale, dialect, as_released) 
 
 
 def _pair(size) -> tuple:
-    return (size, size) if isinstance(size, int) else tuple(size)
+    return (size, size) if isinstance(size, int | float) else tuple(size)
 
 
 def as_rois(boxes: Tensor | list[Tensor], input: Tensor, name: str) -> Tensor:

@@ -60,7 +60,8 @@ class BoxNMSProp(OperatorProperty):
     """Drop boxes that overlap better ones (greedy non-maximum suppression).
 
     Every row holds a score, a box and perhaps a class. The surviving rows of each batch come first, best
-    score first; what is left of the output is -1. A row's gradient goes back to the row it came from.
+    score first; what is left of the output is -1. A row's gradient goes back to the row it came from. Rows
+    of float16 are compared in float32.
     """
 
     overlap_thresh = Field(
@@ -85,7 +86,7 @@ class BoxNMSProp(OperatorProperty):
         "coordinate is below 0 are left as they are, as in MXNet",
     )
 
-    op = BoxNMSOp
+    op, floating = BoxNMSOp, True
     out_types = (0, np.dtype(np.int64))
     arguments = {"data": "rows (..., boxes, width), in any number of batches"}
     outputs, visible_outputs = ("output0", "output1"), 1
@@ -143,7 +144,7 @@ class BoxIoUProp(OperatorProperty):
         _BOX_FORMAT, "corner", doc="what the coordinates are: xmin ymin xmax ymax, or x y width height"
     )
 
-    op = BoxIoUOp
+    op, floating = BoxIoUOp, True
     arguments = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
     partial_shapes = True
 
@@ -186,7 +187,7 @@ class BipartiteMatchingProp(OperatorProperty):
     threshold = Field(float, doc="pairs with a score that is no better than this are not matched")
     topk = Field(int, -1, doc="a bound on the matches; -1: none. As in MXNet, k lets k + 1 of them through")
 
-    op = BipartiteMatchingOp
+    op, floating = BipartiteMatchingOp, True
     arguments = {"data": "score matrices (..., rows, columns)"}
     outputs = ("output0", "output1")
 
@@ -217,7 +218,7 @@ class BoxEncodeOp(GradientFree):
 class BoxEncodeProp(OperatorProperty):
     """Regression targets of anchors to the boxes they match, and a mask of those that have one."""
 
-    param, op = Parameter, BoxEncodeOp
+    param, op, floating = Parameter, BoxEncodeOp, True
     arguments = {
         "samples": "(batches, anchors): 1 for a positive anchor, 0 or -1 for others",
         "matches": "(batches, anchors): the row of refs that a positive anchor matches",
@@ -266,7 +267,7 @@ class BoxDecodeProp(OperatorProperty):
         _BOX_FORMAT, "center", doc="coordinates of the anchors: xmin ymin xmax ymax, or x y width height"
     )
 
-    op = BoxDecodeOp
+    op, floating = BoxDecodeOp, True
     arguments = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
     partial_shapes = True
 

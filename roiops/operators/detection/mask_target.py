@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import DataError, DTypeError
+from ...errors import DataError
 from ...params import Field, shape
 from ...registry import register
 from ..base import GradientFree, OperatorProperty, assign, kernels
@@ -78,6 +78,5 @@ class MRCNNMaskTargetProp(OperatorProperty):
 
     def infer_type(self, in_types):
         dtype = in_types[1]
-        if dtype is not None and dtype.kind != "f":
-            raise DTypeError(f"{self.label}: gt_masks must be of a floating type, got {dtype}")
+        self.check_float(dtype, "gt_masks")
         return [given or dtype for given in in_types], [dtype, dtype], []

@@ -48,7 +48,7 @@ class MultiBoxPriorProp(OperatorProperty):
     for every further ratio with the first size.
     """
 
-    param, op = MultiBoxPriorParam, MultiBoxPriorOp
+    param, op, floating = MultiBoxPriorParam, MultiBoxPriorOp, True
     arguments = {"data": "the feature map (images, channels, height, width)"}
     monitored_as_data = True
 
@@ -114,7 +114,7 @@ class MultiBoxTargetProp(OperatorProperty):
     them where ``negative_mining_ratio`` is set, and the rest is ignored.
     """
 
-    param, op = MultiBoxTargetParam, MultiBoxTargetOp
+    param, op, floating = MultiBoxTargetParam, MultiBoxTargetOp, True
     arguments = {
         "anchor": "corners (1, anchors, 4)",
         "label": "rows (class, corners, ...) for each image, ended by a row of -1",
@@ -162,7 +162,7 @@ class MultiBoxDetectionProp(OperatorProperty):
     Rows of class -1 are no detections: suppressed boxes, and what is left of the output.
     """
 
-    clip = Field(bool, True, doc="whether boxes are cut off at the image border")
+    clip = Field(bool, True, doc="whether boxes are cut off at the image border; NaN stays")
     threshold = Field(float, 0.01, doc="least probability of a detection")
     background_id = Field(
         int, 0, doc="read from old files; as in MXNet, class 0 is the background all the same"
@@ -172,7 +172,7 @@ class MultiBoxDetectionProp(OperatorProperty):
     variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="factors of the four predicted numbers of a box")
     nms_topk = Field(int, -1, doc="how many boxes of highest score enter suppression; 0 or less: all")
 
-    op = MultiBoxDetectionOp
+    op, floating = MultiBoxDetectionOp, True
     arguments = {
         "cls_prob": "class probabilities (images, classes, anchors), the background first",
         "loc_pred": "box predictions (images, 4 * anchors)",

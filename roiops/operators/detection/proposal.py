@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import DataError, DTypeError, ParamError, ShapeError
+from ...errors import DataError, ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import GradientFree, OperatorProperty, kernels
@@ -76,6 +76,7 @@ class MultiProposalProp(OperatorProperty):
         "im_info": "a row (height, width, scale) for each image",
     }
     outputs = ("output", "score")
+    floating = True
 
     @property
     def num_visible_outputs(self):
@@ -90,12 +91,6 @@ class MultiProposalProp(OperatorProperty):
         im_info = self.check_shape("im_info", in_shapes[2], (data[0], 3))
         rows = data[0] * self.params.rpn_post_nms_top_n
         return [data, bbox_pred, im_info], [(rows, 5), (rows, 1)]
-
-    def infer_type(self, in_types):
-        dtype = self.common_type(in_types)
-        if dtype is not None and dtype.kind != "f":
-            raise DTypeError(f"{self.label}: cls_prob must be of a floating type, got {dtype}")
-        return [dtype] * 3, [dtype] * 2, []
 
 
 @register("_contrib_Proposal", "Proposal")

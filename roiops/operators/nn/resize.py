@@ -139,12 +139,18 @@ class BilinearResize2DParam(Parameter):
 class BilinearResize2DOp(DenseOperator):
     def compute(self, ctx, in_data, out_data, aux):
         data, out = in_data[0], out_data[0]
+        if data.shape == out.shape:  # without what is next to an infinite pixel
+            out[...] = data
+            return
         kernels("network.resize", ctx.device).resize_forward(
             _planes(data), *self._tables(ctx, data, out), _planes(out)
         )
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         head = out_grad[0]
+        if head.shape == in_grad[0].shape:
+            in_grad[0][...] = head
+            return
         kernels("network.resize", ctx.device).resize_backward(
             _planes(head), *self._tables(ctx, in_grad[0], head), _planes(in_grad[0])
         )

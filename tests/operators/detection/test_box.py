@@ -159,6 +159,34 @@ def test_nms_converts_boxes_except_those_that_begin_below_0():
     np.testing.assert_array_equal(back[:, 1:], [[5, 5, 4, 2], [-2, 8, 2, 10]])
 
 
+def test_boxes_that_are_nowhere_suppress_nothing():
+    nan = np.nan
+    rows = np.float32([[0.9, nan, nan, 1, 1], [0.8, 0, 0, 1, 1], [0.7, 0.1, 0, 1, 1], [0.6, 5, 5, 6, 6]])
+    how = {"coord_start": 1, "score_index": 0, "in_format": "center", "out_format": "center"}
+    out = run("_contrib_box_nms", [rows[None]], overlap_thresh=0.3, **how)[0]
+    assert out[0, :, 0].tolist() == np.float32([0.9, 0.8, 0.6, -1]).tolist()
+    (out,) = run("_contrib_box_iou", [rows[:1, 1:], np.float32([[0, 0, 4, 4]])], format="center")
+    assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "shapes"),
+    [
+        ("_contrib_box_iou", "lhs", [(2, 4), (3, 4)]),
+        ("_contrib_box_nms", "data", [(1, 3, 6)]),
+        ("_contrib_box_decode", "data", [(1, 2, 4), (1, 2, 4)]),
+        ("_contrib_bipartite_matching", "data", [(2, 3)]),
+        ("_contrib_MultiBoxPrior", "data", [(1, 1, 2, 2)]),
+        ("_contrib_MultiBoxTarget", "anchor", [(1, 2, 4), (1, 1, 5), (1, 2, 2)]),
+        ("_contrib_MultiBoxDetection", "cls_prob", [(1, 2, 3), (1, 12), (1, 3, 4)]),
+    ],
+)
+def test_boxes_are_no_whole_numbers(name, first, shapes):
+    params = {"threshold": 0.5} if "matching" in name else {}
+    with pytest.raises(DTypeError, match=f"{first} must be float16, float32 or float64, got int32"):
+        run(name, [np.ones(shape, np.int32) for shape in shapes], **params)
+
+
 def test_nms_of_nothing():
     for shape in ((0, 5), (3, 0, 5), (0, 4, 5)):
         invocation, out = nms(np.zeros(shape, np.float32))

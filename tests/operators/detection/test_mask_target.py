@@ -60,7 +60,7 @@ def test_errors():
     rois, masks, matches, classes = random_inputs()
     with pytest.raises(ShapeError, match=r"target: rois must have shape \(2, 4, 4\), got \(2, 5, 4\)"):
         run([rois, masks, matches, classes], num_rois=4)
-    with pytest.raises(DTypeError, match=r"gt_masks must be of a floating type, got uint8"):
+    with pytest.raises(DTypeError, match=r"gt_masks must be float16, float32 or float64, got uint8"):
         run([rois, masks.astype(np.uint8), matches, classes])
     for bad in (3, np.nan):
         matches[1, 2] = bad

@@ -136,6 +136,14 @@ def test_fewer_candidates_than_negatives_wanted():
     assert set(classes.ravel()) <= {-1, 0, 2}
 
 
+def test_all_negatives_may_be_mined():
+    anchors, labels = random_boxes(6, 1)[None], np.column_stack([[1.0], random_boxes(1, 2)])[None]
+    given = [anchors, labels, np.zeros((1, 2, 6))]
+    wanted = run("MultiBoxTarget", given, negative_mining_ratio=100)
+    for found, each in zip(run("MultiBoxTarget", given, negative_mining_ratio=np.inf), wanted, strict=True):
+        np.testing.assert_array_equal(found, each)
+
+
 def test_target_errors():
     anchors, labels, scores = np.zeros((1, 6, 4)), np.zeros((2, 3, 5)), np.zeros((2, 2, 6))
     with pytest.raises(

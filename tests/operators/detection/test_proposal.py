@@ -136,6 +136,16 @@ def test_an_empty_map_gives_empty_boxes():
     assert scores.tolist() == [[-1]] * 3
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_image_of_negative_size_has_no_cells(dtype):
+    found = []
+    for height in (-1e30, 0):
+        arrays = random_head(dtype=dtype)
+        arrays[2][:] = height, 48, 1
+        found.append(run(arrays, rpn_post_nms_top_n=3))
+        assert (found[-1][1] == -1).all()
+
+
 def test_float16_and_strided_inputs():
     arrays = random_head(dtype=np.float16)
     # Any memory order, and scores that float16 can tell apart.

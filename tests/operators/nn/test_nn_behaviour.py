@@ -26,6 +26,26 @@ def normal(*shape, dtype=np.float32):
     return RNG.normal(size=shape).astype(dtype)
 
 
+# -- resizing ----------------------------------------------------------------------------------------------
+
+
+def test_resizing_to_the_same_size_keeps_infinite_pixels_to_themselves():
+    data = np.float32([[[[1, np.inf], [3, np.nan]]]])
+    np.testing.assert_array_equal(run("_contrib_BilinearResize2D", data, height=2, width=2), data)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_place_that_is_no_number_gives_nan(number):
+    """As MXNet 1.9.1: the gradient of the other coordinate, too."""
+    data = normal(1, 1, 4, 4)
+    grid = np.float32([number, 0.2]).reshape(1, 2, 1, 1)
+    call = invoke("BilinearSampler", data, grid, is_train=True)
+    assert np.isnan(call.forward()[0]).all()
+    of_data, of_grid = call.backward([np.ones((1, 1, 1, 1), np.float32)])
+    assert not of_data.any()
+    assert (of_grid[0, 0, 0, 0], np.isnan(of_grid[0, 1, 0, 0])) == (0, True)
+
+
 # -- batch norm ----------------------------------------------------------------------------------------------
 
 

@@ -225,6 +225,22 @@ def test_levels():
     np.testing.assert_array_equal(out.ravel(), [3, 4, 4, 5, 5, 5, 3])
 
 
+def test_one_map_is_that_of_every_box():
+    """A box that is reversed along one axis is read of the only map, at its least size; of several, of none."""
+    image = np.arange(4096, dtype=np.float32).reshape(1, 1, 64, 64)
+    rois = np.array([(0, 200, 50, 100, 250)], np.float32)
+    params = {"pooled_size": (2, 2), "sampling_ratio": 2, "dialect": "torchvision"}
+    scales = {"num_args": 2, "spatial_scales": (1 / 4,)}
+    found = call("MultiScaleROIAlign", image, rois, **params, **scales).outputs[0]
+    params["dialect"] = "mmcv"
+    expected = call("ROIAlign", image, rois, spatial_scale=1 / 4, aligned=False, **params).outputs[0]
+    params["dialect"] = "torchvision"
+    np.testing.assert_array_equal(found, expected)
+    assert found.all()
+    scales = {"num_args": 3, "spatial_scales": (1 / 4, 1 / 8)}
+    assert not call("MultiScaleROIAlign", image, image, rois, **params, **scales).outputs[0].any()
+
+
 @pytest.mark.parametrize(
     ("name", "params", "shapes", "error", "text"),
     [

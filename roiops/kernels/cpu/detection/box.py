@@ -25,8 +25,10 @@ def to_center(boxes):
 
 
 def _areas(boxes, centre):
-    """Areas, 0 for boxes turned inside out."""
+    """Areas, 0 for boxes turned inside out, NaN for those that are nowhere."""
     width, height = (boxes[:, 2:] if centre else boxes[:, 2:] - boxes[:, :2]).T
+    if centre:
+        width = np.where(np.isnan(boxes[:, :2]).any(axis=1), boxes.dtype.type(np.nan), width)
     return np.where((width < 0) | (height < 0), boxes.dtype.type(0), width * height)
 
 

@@ -179,10 +179,10 @@ def target(anchors, labels, scores, assignment: Assignment, location, mask, clas
             continue
         positive = _assign(anchors, labels[image], count, kind(threshold), overlaps, matches)
         if mining_ratio > 0:
-            wanted = int(np.float32(positive) * np.float32(mining_ratio))
             found = _candidates(
                 scores[image], overlaps, count, matches, kind(mining_below), probability, where
             )
+            wanted = int(min(np.float32(positive) * np.float32(mining_ratio), found)) if positive else 0
             # The least sure of being background come first.
             order = best_first(-probability[:found])[:wanted]
             classes[image, where[order]] = 0

@@ -101,8 +101,8 @@ def decode(scores, deltas, anchors, stride, image, min_size, corner_deltas, boxe
 
 
 def cells_of(im_info, stride):
-    """How many (rows, columns) of cells lie on each image, as floats: im_info may hold anything."""
-    return np.trunc(im_info[:, :2] / im_info.dtype.type(stride))
+    """How many (rows, columns) of cells lie on each image, as floats: im_info may hold NaN."""
+    return np.maximum(np.trunc(im_info[:, :2] / im_info.dtype.type(stride)), 0)
 
 
 def forward(cls_prob, bbox_pred, im_info, selection: Selection, rois, out_scores):

@@ -90,9 +90,12 @@ def resize_backward(share, grad_out, y_low, y_high, y_weight, x_low, x_high, x_w
 
 @inner
 def _locate(coordinate, size):
-    """A coordinate in [-1, 1] as pixel and fraction; far outside where it is not near the image."""
+    """A coordinate in [-1, 1] as pixel and fraction; far outside where it is not near the image.
+
+    The fraction of NaN and infinity is NaN, as in MXNet.
+    """
     position = (coordinate + 1) * (size - 1) / 2
-    if not (position > -2 and position < size + 1):  # NaN too
+    if not (position > -2 and position < size + 1):
         return -2, position * 0
     low = int(np.floor(position))
     return low, position - low
@@ -101,7 +104,7 @@ def _locate(coordinate, size):
 @inner(forceinline=True)
 def _read(image, j, i, b, a):
     """The image at pixel ``(j, i)`` and the fractions ``(b, a)`` beyond it."""
-    total = image.dtype.type(0)
+    total = (a + b) * 0  # NaN where a fraction is
     for dy in range(2):
         for dx in range(2):
             if 0 <= j + dy < image.shape[0] and 0 <= i + dx < image.shape[1]:
@@ -151,7 +154,7 @@ def sample_backward(share, grad_out, data, grid, grad_data, grad_grid):
             for x in range(width):
                 i, a = _locate(grid[n, 0, y, x], in_width)
                 j, b = _locate(grid[n, 1, y, x], in_height)
-                slopes = data.dtype.type(0), data.dtype.type(0)
+                slopes = b * 0, a * 0
                 for c in range(channels):
                     g = grad_out[n, c, y, x]
                     slopes = _spread(data[n, c], grad_data[n, c], (j, i, b, a), g, slopes)
