@@ -408,7 +408,7 @@ def _score_maps(channels, output_size, spatial_scale, dialect) -> dict:
     pooled_size = _pair(output_size)
     return {
         "spatial_scale": spatial_scale,
-        "output_dim": max(1, int(channels // max(1, math.prod(pooled_size)))),
+        "output_dim": max(1, channels // max(1, math.prod(pooled_size))),
         "pooled_size": pooled_size,
         "dialect": dialect,
     }
