@@ -27,7 +27,7 @@ from .graph import functions as symbol
 from .graph import naming as name
 from .graph.executor import Executor
 from .graph.symbol import AttrScope, Symbol
-from .mxnet import base, contrib, engine, executor_manager, model, operator, rnn, util
+from .mxnet import base, contrib, engine, executor_manager, log, model, operator, rnn, util
 from .ndarray import NDArray
 from .shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 from .training import (
@@ -88,6 +88,7 @@ __all__ = [
     "is_np_shape",
     "kv",
     "kvstore",
+    "log",
     "lr_scheduler",
     "metric",
     "mod",

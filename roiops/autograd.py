@@ -411,7 +411,7 @@ def grad(
 ):
     """The gradients of ``heads`` by ``variables``, as new arrays; ``x.grad`` stays as it is.
 
-    The parameters are those of :func:`backward`; ``variables`` are one array or a list, and so is the result.
+    The parameters are those of :func:`backward`; ``variables`` are one array or a list, the result is a list.
     """
     if create_graph:
         raise MXNetError(
@@ -430,8 +430,7 @@ def grad(
             )
         names[entry[0].name] = _zeros_like(array)
     _replay(heads, head_grads, bool(retain_graph), names)
-    results = [names[array._entry[0].name] for array in wanted]
-    return results if isinstance(variables, list | tuple) else results[0]
+    return [names[array._entry[0].name] for array in wanted]
 
 
 def get_symbol(x: NDArray) -> Symbol:

@@ -159,7 +159,7 @@ def test_one_number_is_a_size(name):
         ("symbl", "did you mean 'Symbol' or 'symbol'"),
         (
             "io.ImageRecordIter",
-            "io.ImageRecordIter is not here: .* mx.io.NDArrayIter or a subclass of mx.io.DataIter",
+            "io.ImageRecordIter is not here: .* mx.image.ImageIter .* mx.io.NDArrayIter; or write a subclass",
         ),
     ],
 )

@@ -99,6 +99,8 @@ class _BoundGraph:
             (aux if name in self._aux else args)[name] = array.detach()
             if gradient is not None and name not in self._aux:
                 grads[name], requests[name] = gradient, parameter.grad_req
+            elif key[1] and array._entry is not None and array._entry[0].wants:  # computed from others
+                grads[name], requests[name] = _zeros_like(array), "write"
         with Mode(tape=None):
             executor = self._outputs.bind(ctx, args, grads, requests, aux)
         if key[1]:
@@ -250,6 +252,9 @@ class HybridBlock(Block):
         flat, form = flatten(list(args))
         if self._cached_op is None:
             inputs, outputs = self._get_graph(*args)
+            if any(node.prop and node.prop.counts_numbers for node in topological_order(outputs._heads)):
+                self._active = False  # no graph can be bound whose shapes are known only when it runs
+                return self.forward(*args)
             params = dict(self.collect_params().items())
             names = [each.name for each in inputs]
             used = [name for name in outputs.list_inputs() if name not in names]

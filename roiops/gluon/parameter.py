@@ -33,6 +33,18 @@ def _as_contexts(ctx) -> list[Context]:
     return [ctx] if isinstance(ctx, Context) else list(ctx)
 
 
+class _OnDevices(dict):
+    """Arrays by device, in order. A number is the device at that place; scripts know MXNet's lists."""
+
+    def __missing__(self, key):
+        if not isinstance(key, int):
+            raise KeyError(key)
+        return self[list(self)[key]]
+
+    def __setitem__(self, key, value):
+        super().__setitem__(list(self)[key] if isinstance(key, int) else key, value)
+
+
 class Parameter:
     """An array that a block learns, on one device or on several.
 
@@ -175,16 +187,16 @@ class Parameter:
         return values
 
     def _place(self, values: NDArray, contexts) -> None:
-        self._data = {ctx: values.copyto(ctx) for ctx in contexts}
+        self._data = _OnDevices({ctx: values.copyto(ctx) for ctx in contexts})
         self._mark()
 
     def _mark(self) -> None:
         """Give the arrays gradients, or take them away."""
         if self.grad_req == "null":
             self._grad = None
-            self._data = {ctx: each.detach() for ctx, each in self._data.items()}
+            self._data = _OnDevices({ctx: each.detach() for ctx, each in self._data.items()})
             return
-        self._grad = {ctx: zeros(a.shape, ctx, a.dtype) for ctx, a in self._data.items()}
+        self._grad = _OnDevices({ctx: zeros(a.shape, ctx, a.dtype) for ctx, a in self._data.items()})
         autograd.mark_variables(list(self._data.values()), list(self._grad.values()), self.grad_req)
 
     def _held(self, ctx, *, gradient=False):
@@ -281,7 +293,7 @@ class Parameter:
         self._dtype, self._var = dtype, None
         if self._data is not None:
             with Mode(tape=None):
-                self._data = {ctx: each.astype(dtype) for ctx, each in self._data.items()}
+                self._data = _OnDevices({ctx: each.astype(dtype) for ctx, each in self._data.items()})
                 self._mark()
 
     def _reduce(self) -> NDArray:

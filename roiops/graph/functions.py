@@ -40,6 +40,8 @@ class _Namespace:
         self.__name__ = module
 
     def __getattr__(self, name):
+        if name == "__all__":
+            return dir(self)
         if name.startswith("__") or _registry.find(self._prefix + name) is None:
             _registry.get(self._prefix + name)  # raises, with near names
         function = _function(self._prefix + name, self.__name__)

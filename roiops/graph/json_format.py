@@ -7,6 +7,7 @@ bare names, and ``weight_lr_mult`` on an operator became ``__lr_mult__`` of its 
 """
 
 import json
+import re
 
 from .. import registry
 from ..errors import FormatError, MXNetError, RegistryError, nearest
@@ -70,7 +71,14 @@ def _numbers_text(numbers) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """Text as MXNet reads it, which knows no numbers of characters."""
+    parts = re.split(r"([\x00-\x1f])", text)
+    parts[1::2] = (_ESCAPES.get(each, each) for each in parts[1::2])
+    parts[::2] = (json.dumps(each, ensure_ascii=False)[1:-1] for each in parts[::2])
+    return f'"{"".join(parts)}"'
+
+
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def _node_text(node: Node, inputs) -> str:
@@ -98,7 +106,7 @@ def parse(text: str, source: str = "symbol JSON", problems: list[str] | None = N
     appended to the list.
     """
     try:
-        document = json.loads(text)
+        document = json.loads(text, strict=False)  # MXNet writes control characters as they are
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{source}: not JSON: {error}") from None
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list):

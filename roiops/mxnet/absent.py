@@ -1,6 +1,8 @@
 """Parts of MXNet that are not here, and what to do instead."""
 
-__all__ = ["ABSENT", "advice_for"]
+import types
+
+__all__ = ["ABSENT", "Absent", "advice_for"]
 
 #: Parts of MXNet that are not here, and what to do about it.
 ABSENT = {
@@ -8,7 +10,10 @@ ABSENT = {
     "npx": "arrays are those of mxnet.nd",
     "profiler": "`roiops bench MODEL --operators` times the operators of a model",
     "rtc": "CUDA source is not compiled; operators of one's own are Python, as mxnet.operator.CustomOp",
+    "runtime": "`roiops doctor` says what is there",
 }
+#: Those that scripts import whether or not they use them.
+OFTEN_IMPORTED = ("profiler", "rtc", "runtime")
 
 
 def advice_for(name: str, package: str = "mxnet") -> str:
@@ -17,3 +22,16 @@ def advice_for(name: str, package: str = "mxnet") -> str:
     stands_in = ", which stands in for mxnet," if package == "mxnet" else ""
     what = f"{package}.{name}: roiops{stands_in} has no {name}"
     return f"{what}: {advice}" if advice else what
+
+
+class Absent(types.ModuleType):
+    """A part of MXNet that can be imported, and has nothing but an error."""
+
+    def __init__(self, name, advice):
+        super().__init__(f"mxnet.{name}")
+        self._advice = advice
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"{self.__name__.replace('mxnet', 'mx')}.{name}: {self._advice}")

@@ -29,7 +29,7 @@ import numpy as np
 import roiops
 from roiops import context
 from roiops.errors import DeviceError
-from roiops.mxnet.absent import advice_for
+from roiops.mxnet.absent import ABSENT, OFTEN_IMPORTED, Absent, advice_for
 from roiops.ndarray import creation
 from roiops.operators.base import OperatorProperty
 
@@ -49,6 +49,8 @@ class _Package(types.ModuleType):
             return getattr(roiops, name)
         except AttributeError:
             pass
+        if name in OFTEN_IMPORTED:
+            return Absent(name, ABSENT[name])
         try:
             return importlib.import_module(f"roiops.{name}")
         except ModuleNotFoundError:
@@ -71,13 +73,17 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module = _Package("mxnet", roiops.__doc__)
             module.__version__, module.__file__ = _MXNET_VERSION, roiops.__file__
             return module
-        module = sys.modules["mxnet"]
+        module, before = sys.modules["mxnet"], None
         for part in spec.name.split(".")[1:]:
+            if part == before:  # mxnet.io.io: here it is one module
+                continue
+            before = part
             try:
                 module = getattr(module, part)
-            except AttributeError:
+            except AttributeError as error:
+                advice = advice_for(spec.name.removeprefix("mxnet."))
                 # A ModuleNotFoundError's text would be lost in `from mxnet import gluon`.
-                raise ImportError(advice_for(spec.name.removeprefix("mxnet.")), name=spec.name) from None
+                raise ImportError(error if isinstance(module, Absent) else advice, name=spec.name) from None
         return _Alias(spec.name, module)
 
     def exec_module(self, module):
@@ -101,7 +107,7 @@ def install() -> None:
     if present is not None:
         raise ImportError("as_mxnet: mxnet itself is already imported")
     sys.meta_path.insert(0, _Finder())
-    sys.meta_path.append(_VersionFinder())
+    sys.meta_path.append(_DistutilsFinder())
     restore_former_names(scripts=False)
     creation.refuses_unknown_shapes = True
     OperatorProperty.passes_over_parameters = True
@@ -177,6 +183,19 @@ def restore_former_names(*, scripts: bool = True) -> None:
     _give_back(collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__})
 
 
+def _take_newshape() -> None:
+    """Let ``np.reshape`` know its argument ``shape`` by the name that it had until NumPy 2.1 and 2.4."""
+    reshape = np.reshape
+
+    @functools.wraps(reshape)
+    def with_newshape(a, *args, **named):
+        if "newshape" in named:
+            named["shape"] = named.pop("newshape")
+        return reshape(a, *args, **named)
+
+    np.reshape = with_newshape
+
+
 @functools.total_ordering
 class LooseVersion:
     """Numbers and words of a version, compared in order: GluonCV asks ``distutils``, gone since 3.12."""
@@ -193,17 +212,31 @@ class LooseVersion:
     __hash__ = None
 
 
-class _VersionFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds ``distutils.version`` where nobody else does."""
+def _strtobool(text: str) -> int:
+    """What ``distutils.util.strtobool`` gives."""
+    words = ("n", "no", "f", "false", "off", "0"), ("y", "yes", "t", "true", "on", "1")
+    for number, known in enumerate(words):
+        if text.lower() in known:
+            return number
+    raise ValueError(f"invalid truth value {text!r}")
+
+
+class _DistutilsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds what scripts need of ``distutils`` where nobody else does: since Python 3.12."""
+
+    names = {
+        "distutils": {},
+        "distutils.util": {"strtobool": _strtobool},
+        "distutils.version": {"LooseVersion": LooseVersion},
+    }
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname not in ("distutils", "distutils.version"):
+        if fullname not in self.names:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname == "distutils")
 
     def exec_module(self, module):
-        if module.__name__ == "distutils.version":
-            module.LooseVersion = LooseVersion
+        vars(module).update(self.names[module.__name__])
 
 
 def _run(argv, as_module: bool) -> None:
@@ -251,6 +284,7 @@ def main(argv: list[str] | None = None) -> None:
     for name in ("numba", "PIL"):  # scripts turn on debugging to see MXNet's lines, not what these write
         logging.getLogger(name).setLevel(logging.WARNING)
     restore_former_names()
+    _take_newshape()
     if int(np.__version__.split(".")[0]) >= 2:
         np.set_printoptions(legacy="1.25")  # a number prints as 0.5, not as np.float64(0.5)
     if on_cpu:

@@ -1,34 +1,25 @@
 """``mx.contrib``: the operators of ``sym.contrib`` and ``nd.contrib`` under MXNet's older names."""
 
-import types
-
 from .. import autograd  # MXNet's autograd before 1.0 had these functions already
 from ..graph.functions import contrib as symbol
 from ..ndarray import contrib as ndarray
+from .absent import Absent
 
 nd = ndarray
 sym = symbol
 
-__all__ = ["amp", "autograd", "nd", "ndarray", "quantization", "sym", "symbol"]
+__all__ = ["amp", "autograd", "nd", "ndarray", "onnx", "quantization", "sym", "symbol", "tensorboard", "text"]
 
 
-class _Absent(types.ModuleType):
-    """A part of MXNet that scripts import whether or not they use it; it has nothing but an error."""
-
-    def __init__(self, name, advice):
-        super().__init__(f"{__name__}.{name}")
-        self._advice = advice
-
-    def __getattr__(self, name):
-        raise AttributeError(f"mx.{self.__name__.partition('.mxnet.')[2]}.{name}: {self._advice}")
-
-
-amp = _Absent(
-    "amp",
+amp = Absent(
+    "contrib.amp",
     "automatic mixed precision is not offered; train in float32, or cast the whole network: "
     "net.cast('float16')",
 )
 vars(amp)["amp"] = amp  # scripts import it from either
-quantization = _Absent(
-    "quantization", "quantisation is not offered; run the network in float32 or in float16"
+quantization = Absent(
+    "contrib.quantization", "quantisation is not offered; run the network in float32 or in float16"
 )
+onnx = Absent("contrib.onnx", "`roiops convert` and roiops.models.to_onnx write ONNX files; none are read")
+tensorboard = Absent("contrib.tensorboard", "write what a batch_end_callback is given to a log of your own")
+text = Absent("contrib.text", "vocabularies and embeddings of words are not offered")

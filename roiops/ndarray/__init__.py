@@ -8,6 +8,7 @@ from . import _internal, contrib, image, linalg, op, random, sparse, updates
 from .arithmetic import FUNCTIONS as _FUNCTIONS
 from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, reset_arrays, zeros
 from .files import load, load_frombuffer, save
+from .functions import function_for as _function_for
 from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
 from .shaping import concatenate, histogram, moveaxis, onehot_encode, split_v2
@@ -19,7 +20,7 @@ globals().update(_FUNCTIONS)
 #: Names from before there was ``nd.random``.
 _RANDOM = {
     "normal": random.normal,
-    "random_exponential": random.exponential,
+    "random_exponential": _function_for("_random_exponential"),  # by its rate
     "random_gamma": random.gamma,
     "random_negative_binomial": random.negative_binomial,
     "random_normal": random.normal,

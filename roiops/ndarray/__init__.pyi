@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from roiops.ndarray import _internal as _internal
+from roiops.ndarray import _random_exponential as random_exponential
 from roiops.ndarray import contrib as contrib
 from roiops.ndarray import files as files
 from roiops.ndarray import image as image
@@ -29,7 +30,6 @@ from roiops.ndarray.files import save as save
 from roiops.ndarray.ndarray import NDArray as NDArray
 from roiops.ndarray.ndarray import from_dlpack as from_dlpack
 from roiops.ndarray.ndarray import waitall as waitall
-from roiops.ndarray.random import exponential as random_exponential
 from roiops.ndarray.random import gamma as random_gamma
 from roiops.ndarray.random import negative_binomial as random_negative_binomial
 from roiops.ndarray.random import normal as normal
@@ -192,15 +192,15 @@ def _RDivScalar(data: Array | None = ..., scalar: float = ..., is_int: bool = ..
 def _RMinusScalar(data: Array | None = ..., scalar: float = ..., is_int: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Entry by entry, scalar - data."""
 def _RModScalar(data: Array | None = ..., scalar: float = ..., is_int: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Entry by entry, the remainder of scalar / data, with the sign of the divisor and 0 for a zero divisor."""
 def _RPowerScalar(data: Array | None = ..., scalar: float = ..., is_int: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Entry by entry, scalar to the power data."""
-def _arange(start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ..., ctx: str = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers at equal distances: start, start + step, ... up to but without stop."""
+def _arange(start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ..., ctx: Any = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers at equal distances: start, start + step, ... up to but without stop."""
 def _copy(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The data as it is."""
 def _crop_assign(lhs: Array | None = ..., rhs: Array | None = ..., begin: int | Sequence[int | None] = ..., end: int | Sequence[int | None] = ..., step: int | Sequence[int | None] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """lhs with a slice of it replaced by rhs."""
 def _crop_assign_scalar(data: Array | None = ..., begin: int | Sequence[int | None] = ..., end: int | Sequence[int | None] = ..., step: int | Sequence[int | None] = ..., scalar: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The data with a slice of it set to a number."""
-def _eye(N: int = ..., M: int = ..., k: int = ..., ctx: str = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Ones on a diagonal, zeros elsewhere."""
-def _full(shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike = ..., value: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """An array of one number."""
+def _eye(N: int = ..., M: int = ..., k: int = ..., ctx: Any = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Ones on a diagonal, zeros elsewhere."""
+def _full(shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike = ..., value: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """An array of one number."""
 def _histogram(data: Array | None = ..., bins: Array | None = ..., bin_cnt: int | None = ..., range: float | Sequence[float] | None = ..., *, out: Any = ..., name: str | None = ...) -> list[NDArray]: """How many entries fall into each bin, and the edges of the bins. The last bin holds its upper edge."""
 def _identity_with_attr_like_rhs(lhs: Array | None = ..., rhs: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """lhs as it is; rhs only tells its shape."""
-def _linspace(start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """So many numbers at equal distances between two."""
+def _linspace(start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: Any = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """So many numbers at equal distances between two."""
 def _np_cumsum(a: Array | None = ..., axis: int | None = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Running sums along an axis."""
 def _npx_bipartite_matching(data: Array | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ..., *, out: Any = ..., name: str | None = ...) -> list[NDArray]: """Match rows and columns of a score matrix one to one, taking the best remaining pair each time."""
 def _npx_box_decode(data: Array | None = ..., anchors: Array | None = ..., std0: float = ..., std1: float = ..., std2: float = ..., std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Boxes, as corners, from predicted displacements of anchors."""
@@ -208,16 +208,16 @@ def _npx_box_encode(samples: Array | None = ..., matches: Array | None = ..., an
 def _npx_box_iou(lhs: Array | None = ..., rhs: Array | None = ..., format: Literal['corner', 'center'] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Intersection over union of every box of ``lhs`` with every box of ``rhs``."""
 def _npx_box_nms(data: Array | None = ..., overlap_thresh: float = ..., valid_thresh: float = ..., topk: int = ..., coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ..., force_suppress: bool = ..., in_format: Literal['corner', 'center'] = ..., out_format: Literal['corner', 'center'] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Drop boxes that overlap better ones (greedy non-maximum suppression)."""
 def _npx_roi_align(data: Array | None = ..., rois: Array | None = ..., pooled_size: int | Sequence[int] = ..., spatial_scale: float = ..., sample_ratio: int | Sequence[int | None] = ..., position_sensitive: bool = ..., aligned: bool = ..., *, sampling_ratio: int | Sequence[int | None] = ..., out: Any = ..., name: str | None = ...) -> Any: """MXNet's own ROIAlign: the mean of bilinear samples, position-sensitive if asked."""
-def _ones(shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """An array of ones."""
-def _random_exponential(lam: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Exponential numbers."""
+def _ones(shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """An array of ones."""
+def _random_exponential(lam: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Exponential numbers."""
 def _random_exponential_like(data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Exponential numbers. There are as many as the data has entries."""
-def _random_gamma(alpha: float = ..., beta: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Gamma numbers."""
+def _random_gamma(alpha: float = ..., beta: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Gamma numbers."""
 def _random_gamma_like(data: Array | None = ..., alpha: float = ..., beta: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Gamma numbers. There are as many as the data has entries."""
-def _random_generalized_negative_binomial(mu: float = ..., alpha: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2."""
+def _random_generalized_negative_binomial(mu: float = ..., alpha: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2."""
 def _random_generalized_negative_binomial_like(data: Array | None = ..., mu: float = ..., alpha: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers whose rate is a gamma number of mean mu and variance alpha * mu**2. There are as many as the data has entries."""
-def _random_negative_binomial(k: int = ..., p: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """How many failures come before k successes of probability p."""
+def _random_negative_binomial(k: int = ..., p: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """How many failures come before k successes of probability p."""
 def _random_negative_binomial_like(data: Array | None = ..., k: int = ..., p: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """How many failures come before k successes of probability p. There are as many as the data has entries."""
-def _random_normal(loc: float = ..., scale: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Normal numbers."""
+def _random_normal(loc: float = ..., scale: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Normal numbers."""
 def _random_normal_like(data: Array | None = ..., loc: float = ..., scale: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Normal numbers. There are as many as the data has entries."""
 def _random_pdf_dirichlet(sample: Array | None = ..., alpha: Array | None = ..., is_log: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The probability density of samples of Dirichlet distributions."""
 def _random_pdf_exponential(sample: Array | None = ..., lam: Array | None = ..., is_log: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The probability density of samples of exponential distributions."""
@@ -227,10 +227,10 @@ def _random_pdf_negative_binomial(sample: Array | None = ..., k: Array | None = 
 def _random_pdf_normal(sample: Array | None = ..., mu: Array | None = ..., sigma: Array | None = ..., is_log: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The probability density of samples of normal distributions."""
 def _random_pdf_poisson(sample: Array | None = ..., lam: Array | None = ..., is_log: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The probability density of samples of Poisson distributions."""
 def _random_pdf_uniform(sample: Array | None = ..., low: Array | None = ..., high: Array | None = ..., is_log: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The probability density of samples of uniform distributions."""
-def _random_poisson(lam: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers."""
+def _random_poisson(lam: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers."""
 def _random_poisson_like(data: Array | None = ..., lam: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Poisson numbers. There are as many as the data has entries."""
-def _random_randint(low: int = ..., high: int = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Whole numbers in [low, high)."""
-def _random_uniform(low: float = ..., high: float = ..., shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers spread evenly over [low, high)."""
+def _random_randint(low: int = ..., high: int = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Whole numbers in [low, high)."""
+def _random_uniform(low: float = ..., high: float = ..., shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers spread evenly over [low, high)."""
 def _random_uniform_like(data: Array | None = ..., low: float = ..., high: float = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers spread evenly over [low, high). There are as many as the data has entries."""
 def _ravel_multi_index(data: Array | None = ..., shape: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Numbers of entries in an array of a shape, from coordinates."""
 def _rnn_param_concat(*data: Array | Sequence[Array], num_args: int = ..., dim: int = ..., out: Any = ..., name: str | None = ...) -> NDArray: """The parameters of recurrent layers one after another, for the operator ``RNN``."""
@@ -246,7 +246,7 @@ def _sample_unique_zipfian(range_max: int = ..., shape: int | Sequence[int] = ..
 def _shuffle(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The rows of the data, which are its entries along the first axis, in a random order."""
 def _split_v2(data: Array | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ..., sections: int = ..., *, out: Any = ..., name: str | None = ...) -> Any: """Cut along an axis, into equal pieces or at given indices."""
 def _unravel_index(data: Array | None = ..., shape: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Coordinates in an array of a shape, one row for each axis, from numbers of its entries."""
-def _zeros(shape: int | Sequence[int] = ..., ctx: str = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """An array of zeros."""
+def _zeros(shape: int | Sequence[int] = ..., ctx: Any = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """An array of zeros."""
 def abs(data: Array | None = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Absolute value."""
 def all_finite(data: Array | None = ..., init_output: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """1 where every number is finite, else 0."""
 def amp_cast(data: Array | None = ..., dtype: DTypeLike = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """float16 and float32 data in another floating-point dtype, as mixed-precision graphs have it; data of other dtypes as it is."""

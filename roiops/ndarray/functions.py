@@ -181,6 +181,8 @@ def namespace(module: str, prefix: str = ""):
     """``__getattr__`` and ``__dir__`` of a module that holds the operators called ``prefix`` and more."""
 
     def getattr_(name):
+        if name == "__all__" and prefix:
+            return dir_()
         if name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         return function_for(prefix + name)  # an unknown name is an AttributeError with near names

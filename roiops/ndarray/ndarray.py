@@ -323,6 +323,10 @@ class NDArray:
         array = self.reshape((1,) * front + self.shape) if front > 0 else self
         return apply("broadcast_to", array, shape=shape)
 
+    def broadcast_like(self, other) -> "NDArray":
+        """A copy repeated to the shape of another array."""
+        return self.broadcast_to(other.shape)
+
     # -- arithmetic ----------------------------------------------------------------------------------
 
     def __neg__(self):
@@ -373,7 +377,7 @@ def _index(key, ctx):
 def _index_part(part, ctx):
     if isinstance(part, int | slice | np.integer) or part is None or part is Ellipsis:
         return part
-    if isinstance(part, list | tuple | NDArray | np.ndarray):
+    if isinstance(part, list | tuple | range | NDArray | np.ndarray):
         array = np.asarray(part)
         if array.dtype.kind == "f" or not array.size:  # MXNet's indices are floats more often than not
             if np.isnan(array).any():

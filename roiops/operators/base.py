@@ -399,6 +399,11 @@ class OperatorProperty:
         """The shapes of the outputs where they follow from the numbers only, for calls without a graph."""
         return None
 
+    @property
+    def counts_numbers(self) -> bool:
+        """Whether :meth:`output_shapes` says what no graph can know before it runs."""
+        return type(self).output_shapes is not OperatorProperty.output_shapes
+
     def infer_shape_from_outputs(self, in_shapes: list, out_shapes: list) -> list:
         """Input shapes, completed from the outputs' where that is possible."""
         if not self.keeps_shape:

@@ -112,6 +112,13 @@ class _Str(_Kind):
         raise ValueError
 
 
+class device(_Str):
+    """The name of a device, or the :class:`Context` that has it."""
+
+    def parse(self, value):
+        return super().parse(str(value) if hasattr(value, "device_type") else value)
+
+
 class enum(_Kind):
     """One of a few words.
 

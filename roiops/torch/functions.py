@@ -424,7 +424,7 @@ def _ps_pool_params(channels, output_size, spatial_scale, dialect, as_released) 
 
 
 def _pair(size) -> tuple:
-    return (size, size) if isinstance(size, int | float) else tuple(size)
+    return (size, size) if isinstance(size, (int, float)) else tuple(size)
 
 
 def as_rois(boxes: Tensor | list[Tensor], input: Tensor, name: str) -> Tensor:

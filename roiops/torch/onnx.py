@@ -118,7 +118,8 @@ def _conversion(definition, params, shapes, dtypes, opset):
                 raise MXNetError(
                     f"{prop_class.label}: ONNX needs axis {axis} of {name} to be known, got {shape}"
                 )
-        given[name] = tuple(n if axis in fixed else f"{name}_{axis}" for axis, n in enumerate(shape))
+        of = name if name.startswith("data") else "rois"  # the others have a row for each box
+        given[name] = tuple(n if axis in fixed else f"{of}_{axis}" for axis, n in enumerate(shape))
         known[name] = tuple(n or open_ for n, open_ in zip(shape, given[name], strict=True))
     variables = [Variable(name, dtype=dtype) for name, dtype in zip(names, dtypes, strict=True)]
     symbol = invoke(prop_class, variables, {**params, "name": definition.name})

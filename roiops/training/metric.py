@@ -431,11 +431,15 @@ class PearsonCorrelation(_Averaged):
     """Pearson's correlation: the mean of the batches' (``macro``) or of all values (``micro``)."""
 
     def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average, has_global_stats=average == "macro")
+        super().__init__(name, output_names, label_names, average)
+
+    def reset(self):
+        self._everything = _NO_MOMENTS
+        super().reset()
 
     def reset_local(self):
+        self._since = _NO_MOMENTS
         super().reset_local()
-        self._count, self._mean, self._scatter = 0, numpy.zeros(2), numpy.zeros((2, 2))
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
@@ -444,21 +448,35 @@ class PearsonCorrelation(_Averaged):
             if self.average == "macro":
                 self.add(float(numpy.corrcoef(both)[0, 1]), 1)
             else:
-                self._merge(both)
+                self._since, self._everything = _merged(self._since, both), _merged(self._everything, both)
+                self.num_inst, self.global_num_inst = self._since[0], self._everything[0]
 
-    def _merge(self, both):
-        """Take a batch into the running means and scatter matrix."""
-        count, mean = both.shape[1], both.mean(1)
-        shift, total = mean - self._mean, self._count + both.shape[1]
-        self._scatter += numpy.cov(both, bias=True) * count
-        self._scatter += numpy.outer(shift, shift) * (self._count * count / total)
-        self._mean += shift * count / total
-        self._count = self.num_inst = total
+    def get(self):
+        return super().get() if self.average == "macro" else (self.name, _of_moments(*self._since))
 
-    def value_of(self, total, count):
-        if self.average == "macro" or not count:
-            return super().value_of(total, count)
-        return float(self._scatter[0, 1] / math.sqrt(self._scatter[0, 0] * self._scatter[1, 1]))
+    def get_global(self):
+        return (
+            super().get_global() if self.average == "macro" else (self.name, _of_moments(*self._everything))
+        )
+
+
+#: A number of pairs, their mean and their scatter matrix.
+_NO_MOMENTS = 0, numpy.zeros(2), numpy.zeros((2, 2))
+
+
+def _merged(moments, both):
+    """The moments with a batch of pairs taken in."""
+    count, mean, scatter = moments
+    added, shift = both.shape[1], both.mean(1) - mean
+    total = count + added
+    scatter = (
+        scatter + numpy.cov(both, bias=True) * added + numpy.outer(shift, shift) * (count * added / total)
+    )
+    return total, mean + shift * added / total, scatter
+
+
+def _of_moments(count, mean, scatter) -> float:
+    return float(scatter[0, 1] / math.sqrt(scatter[0, 0] * scatter[1, 1])) if count else math.nan
 
 
 @alias("torch", "caffe")

@@ -485,3 +485,60 @@ def test_a_network_of_another_dtype_is_imported(tmp_path, dtype):
     result = block(x).asnumpy()
     assert result.dtype == np.dtype(dtype)
     assert result.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_sampled_parameters_take_the_place_of_the_blocks_own(hybrid):
+    """As Bayes by Backprop does: parameters are computed from others in each step."""
+    net = nn.HybridSequential()
+    net.add(nn.Dense(2, in_units=2, activation="relu"), nn.Dense(1, in_units=2))
+    net.initialize()
+    if hybrid:
+        net.hybridize()
+        net(nd.ones((1, 2)))
+    parameters = list(net.collect_params().values())
+    means = [nd.full(each.shape, 0.5) for each in parameters]
+    autograd.mark_variables(means, [nd.zeros(each.shape) for each in means])
+    with autograd.record():
+        for each, mean in zip(parameters, means, strict=True):
+            each._data[0] = mean * 3
+        out = net(nd.ones((1, 2)))
+    out.backward()
+    assert out.asscalar() == 15
+    assert [np.unique(each.grad.asnumpy()).tolist() for each in means] == [[4.5], [4.5], [13.5], [3]]
+    assert parameters[0]._data[0] is parameters[0].data()
+    with pytest.raises(IndexError):
+        parameters[0]._data[1]
+
+
+class Choosing(gluon.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        with self.name_scope():
+            self.dense = nn.Dense(3, in_units=2)
+
+    def hybrid_forward(self, F, x, mask):
+        return F.contrib.boolean_mask(self.dense(x), mask)
+
+
+def test_a_hybrid_block_whose_shapes_follow_from_numbers():
+    net = Choosing()
+    net.initialize()
+    x = nd.arange(6).reshape((3, 2))
+    expected = net.dense(x).asnumpy()
+    net.hybridize()
+    for rows in ([1, 0, 1], [0, 0, 1]):
+        found = net(x, nd.array(rows)).asnumpy()
+        np.testing.assert_array_equal(found, expected[np.flatnonzero(rows)])
+
+
+class Created(gluon.HybridBlock):
+    def hybrid_forward(self, F, x):
+        noise = F.random_normal(0, 0.0, shape=(2,), ctx=mx.cpu())
+        return F.broadcast_add(x, F.ones((1,), ctx=mx.cpu(0))) + noise
+
+
+def test_a_device_may_be_given_in_a_graph():
+    net = Created()
+    net.hybridize()
+    assert net(nd.ones((2,))).asnumpy().tolist() == [2, 2]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops import gluon
+from roiops import gluon, nd
+from roiops.errors import MXNetError
 from roiops.gluon import rnn
 
 
@@ -90,3 +91,15 @@ def test_both_directions_of_unknown_width_in_a_bound_graph():
     net.initialize()
     assert net(mx.nd.ones((2, 3, 7))).shape == (2, 3)
     assert net[0].l0_i2h_weight.shape == net[0].r0_i2h_weight.shape == (40, 7)
+
+
+@pytest.mark.parametrize("layer", [rnn.LSTM, rnn.GRU, rnn.RNN])
+def test_what_recurrent_layers_do_not_take(layer):
+    with pytest.raises(MXNetError, match=f"{layer.__name__}: use_sequence_length is not offered"):
+        layer(4, use_sequence_length=True)
+    wrong = layer(4)
+    wrong.initialize()
+    count = 2 if layer is rnn.LSTM else 1
+    text = rf"{layer.__name__} takes {count} states, as begin_state\(\) gives them, got 3"
+    with pytest.raises(ValueError, match=text):
+        wrong(nd.ones((3, 2, 5)), [nd.zeros((1, 2, 4))] * 3)

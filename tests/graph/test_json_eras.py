@@ -190,3 +190,14 @@ def test_a_custom_operator_can_be_registered_after_loading():
 
     for symbol in (early, mx.sym.load_json(text)):
         assert symbol.eval(data=np.ones((2,), np.float32))[0].asnumpy().tolist() == [2, 2]
+
+
+#: What MXNet 1.9.1 writes of this variable: control characters other than \\n, \\r and \\t are as they are.
+CONTROL = '"attrs": {"note": "x\x01y\\t\\"\\\\u0001\\n\x08\u00e9"}'
+
+
+def test_control_characters_are_as_mxnet_writes_and_reads_them():
+    symbol = mx.sym.Variable("a", attr={"note": 'x\x01y\t"\\u0001\n\x08\u00e9'})
+    text = symbol.tojson()
+    assert CONTROL in text
+    assert mx.sym.load_json(text).attr("note") == symbol.attr("note")

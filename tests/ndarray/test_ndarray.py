@@ -586,9 +586,17 @@ def test_operators_are_methods(x, compute, expected):
     assert values(compute(x)) == expected
 
 
+def test_a_range_is_a_list_of_indices():
+    x = nd.arange(4)
+    assert values(x[range(1, 3)]) == [1, 2]
+    x[range(2)] = 9
+    assert values(x) == [9, 9, 2, 3]
+
+
 def test_broadcast_to_may_add_dimensions(x):
     assert x.broadcast_to((2, 2, 3)).asnumpy().tolist() == [[[0, 1, 2], [3, 4, 5]]] * 2
     assert values(nd.array([4]).broadcast_to(3)) == [4, 4, 4]
+    assert nd.array([4]).broadcast_like(nd.zeros((2, 3))).asnumpy().tolist() == [[4, 4, 4]] * 2
 
 
 def test_operators_with_several_outputs_return_a_list(x):

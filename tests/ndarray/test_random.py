@@ -90,3 +90,8 @@ def test_module_random_has_the_drawing_functions():
 def test_parameters_that_no_distribution_has():
     with pytest.raises(MXNetError, match=r"random.normal: scale < 0"):
         mx.nd.random.normal(0, -1, shape=(2, 2))
+
+
+def test_the_old_name_of_exponential_numbers_takes_their_rate():
+    for numbers in (nd.random_exponential(4.0, shape=20_000), nd.random_exponential(lam=4, shape=20_000)):
+        assert abs(numbers.asnumpy().mean() - 0.25) < 0.02

@@ -76,7 +76,14 @@ def test_micro_pearson_is_that_of_all_values():
     metric = mx.metric.create("pearsonr", average="micro")
     for label, pred in zip(labels, preds, strict=True):
         metric.update(arrays([label]), arrays([pred]))
-    assert metric.get()[1] == pytest.approx(np.corrcoef(labels.ravel(), preds.ravel())[0, 1], rel=1e-5)
+    whole = np.corrcoef(labels.ravel(), preds.ravel())[0, 1]
+    assert metric.get()[1] == pytest.approx(whole, rel=1e-5)
+    metric.reset_local()
+    assert np.isnan(metric.get()[1])
+    metric.update(arrays([labels[0]]), arrays([preds[0]]))
+    assert metric.get()[1] == pytest.approx(np.corrcoef(labels[0], preds[0])[0, 1], rel=1e-5)
+    again = np.corrcoef(np.append(labels, labels[0]), np.append(preds, preds[0]))[0, 1]
+    assert metric.get_global()[1] == pytest.approx(again, rel=1e-5)
 
 
 def test_composite():

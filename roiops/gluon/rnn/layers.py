@@ -3,6 +3,7 @@
 import re
 
 from ... import ndarray
+from ...errors import MXNetError
 from ...graph import functions as symbol
 from ...graph.symbol import Symbol
 from ...mxnet.rnn.steps import make_state
@@ -33,12 +34,17 @@ class _RNNLayer(Declared, HybridBlock):
     _gates, _mode = 1, ""
     # Those that not every layer takes.
     _activation = _projection_size = _state_clip_min = None
-    _use_sequence_length = _skip_states = False
+    _skip_states = False
 
     def _set_up(self, **given):
         super()._set_up(**given)
         if self._layout not in ("TNC", "NTC"):
             raise AssertionError(f"Invalid layout {self._layout}; must be one of ['TNC' or 'NTC']")
+        if self._use_sequence_length:
+            raise MXNetError(
+                f"{type(self).__name__}: use_sequence_length is not offered, and not by MXNet on a CPU; "
+                "unroll cells with valid_length, or mask with SequenceMask"
+            )
         if self._activation is not None:
             self._mode = f"rnn_{self._activation}"
         self._directions = ("l", "r") if self._bidirectional else ("l",)
@@ -116,7 +122,7 @@ class _RNNLayer(Declared, HybridBlock):
                 width = self._hidden_size * len(self._directions)
         return stack
 
-    def __call__(self, inputs, states=None, sequence_length=None, **kwargs):
+    def __call__(self, inputs, states=None, **kwargs):
         self._skip_states = states is None
         if states is None:
             if isinstance(inputs, NDArray):
@@ -126,12 +132,16 @@ class _RNNLayer(Declared, HybridBlock):
                 states = self.begin_state(0, func=symbol.zeros)
         if isinstance(states, NDArray | Symbol):
             states = [states]
-        lengths = [sequence_length] if self._use_sequence_length else []
-        return super().__call__(inputs, states, *lengths, **kwargs)
+        return super().__call__(inputs, states, **kwargs)
 
-    def hybrid_forward(self, F, inputs, states, sequence_length=None, **kwargs):
+    def hybrid_forward(self, F, inputs, states, **kwargs):
         if F is ndarray:
             infos = self.state_info(inputs.shape[self._layout.find("N")])
+            if len(states) != len(infos):
+                raise ValueError(
+                    f"{type(self).__name__} takes {len(infos)} states, as begin_state() gives them, "
+                    f"got {len(states)}"
+                )
             for state, info in zip(states, infos, strict=True):
                 if state.shape != info["shape"]:
                     raise ValueError(
@@ -145,8 +155,7 @@ class _RNNLayer(Declared, HybridBlock):
         if self._state_clip_min is not None:
             options = {f"lstm_{key}": getattr(self, f"_{key}") for key in _CLIPPED}
         results = F.RNN(
-            *(inputs, parameters, *states, *([sequence_length] if self._use_sequence_length else [])),
-            use_sequence_length=self._use_sequence_length,
+            *(inputs, parameters, *states),
             state_size=self._hidden_size,
             projection_size=self._projection_size or None,
             num_layers=self._num_layers,
@@ -164,13 +173,13 @@ class _RNNLayer(Declared, HybridBlock):
 
 _WEIGHTS = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
 _BIASES = {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
+_LAST = {"dtype": "float32", "use_sequence_length": False}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 _DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
-_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES, "input_size": 0, "dtype": "float32"}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES, "input_size": 0, **_LAST}
 _GATED = {**_DEEP, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
-_LAST = {"dtype": "float32", "use_sequence_length": False}
 
 
 class RNN(_RNNLayer, takes=_RNN):

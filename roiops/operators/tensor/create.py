@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ...errors import ParamError
-from ...params import MOST_ARRAYS, Field, Parameter, dtype, enum, optional
+from ...params import MOST_ARRAYS, Field, Parameter, device, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
@@ -48,7 +48,7 @@ class FilledProp(CreateProp):
     """Base of arrays of one number."""
 
     shape = Field(ints(), (), range=(-1, None), doc="shape of the result")
-    ctx = Field(str, "", doc="device, for imperative calls")
+    ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     def infer_shape(self, in_shapes):
@@ -101,7 +101,7 @@ class ArangeProp(CreateProp):
     step = Field(float, 1.0, nonzero=True, doc="difference of neighbours")
     repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
     infer_range = Field(bool, False, doc="whether the length follows from the use of the result")
-    ctx = Field(str, "", doc="device, for imperative calls")
+    ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     op = ArangeOp
@@ -131,7 +131,7 @@ class EyeProp(CreateProp):
     N = Field(int, range=(0, None), doc="number of rows")
     M = Field(int, 0, range=(0, None), doc="number of columns; 0 for as many as rows")
     k = Field(int, 0, doc="which diagonal: 0 the main one, positive above it")
-    ctx = Field(str, "", doc="device, for imperative calls")
+    ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     op = EyeOp
@@ -153,7 +153,7 @@ class ArangeLikeProp(OperatorProperty):
     start = Field(float, 0.0, doc="first number")
     step = Field(float, 1.0, doc="difference of neighbours")
     repeat = Field(int, 1, range=(1, None), doc="how often each number comes")
-    ctx = Field(str, "", doc="device, for imperative calls")
+    ctx = Field(device(), "", doc="device, for imperative calls")
     axis = Field(optional(int), None, doc="axis whose length is taken; none means all entries")
 
     op = ArangeLikeOp
@@ -267,7 +267,7 @@ class LinspaceProp(CreateProp):
     stop = Field(float, doc="last number, unless endpoint is false")
     num = Field(int, range=(0, None), doc="how many numbers")
     endpoint = Field(bool, True, doc="whether stop is among them")
-    ctx = Field(str, "", doc="device, for imperative calls")
+    ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     op = LinspaceOp

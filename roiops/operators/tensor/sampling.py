@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import random as source
 from ...errors import DataError, ShapeError
-from ...params import Field, dtype, optional
+from ...params import Field, device, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from ..arrays import evaluate
@@ -164,7 +164,7 @@ def _declare(row: Distribution) -> None:
         "shape": Field(
             ints(), (), range=(-1, None), doc="shape of the result; () where the graph decides it"
         ),
-        "ctx": Field(str, "", doc="device, for imperative calls"),
+        "ctx": Field(device(), "", doc="device, for imperative calls"),
         "dtype": Field(optional(dtype), None, doc=f"dtype of the result, {row.dtype} if none"),
     }
     per_entry = {

@@ -1,11 +1,14 @@
 """``gluon.contrib.cnn``: convolutions that learn where they read."""
 
+import sys
+
 from ...declare import REQUIRED
 from ...nn.basic_layers import Linear
 from ...nn.conv_layers import _tuple
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
+conv_layers = sys.modules[__name__]  # MXNet's name of the module
 
 _TAKES = {"channels": REQUIRED, "kernel_size": (1, 1), "strides": (1, 1), "padding": (0, 0)}
 _TAKES |= {"dilation": (1, 1), "groups": 1, "num_deformable_group": 1, "layout": "NCHW", "use_bias": True}

@@ -1,6 +1,7 @@
 """``gluon.contrib.nn``: branches side by side, and what else GluonCV asks for."""
 
 import math
+import sys
 
 from .... import ndarray
 from ....errors import ParamError
@@ -10,6 +11,8 @@ from ...nn.basic_layers import _BATCH_NORM
 
 __all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D"]
 __all__ += ["PixelShuffle3D", "SparseEmbedding", "SyncBatchNorm"]
+
+basic_layers = sys.modules[__name__]  # MXNet's name of the module
 
 
 class _SideBySide:

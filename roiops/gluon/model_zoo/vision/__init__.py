@@ -85,6 +85,8 @@ def _function(name):
     return function
 
 
+# MXNet has a module for each family, of which scripts import networks.
+vgg = densenet = squeezenet = inception = resnet = mobilenet = sys.modules[__name__]
 for _name in _models:
     _made = _function(_name)
     setattr(sys.modules[__name__], _made.__name__, _made)
