@@ -602,7 +602,7 @@ def __getattr__(name):
     if name.endswith(("Iter", "Iter_v1")):
         raise AttributeError(
             f"io.{name} is not here: record files and folders of pictures are read by mx.image.ImageIter "
-            "(path_imgrec=...) and mx.image.ImageDetIter, arrays by mx.io.NDArrayIter; or write a subclass of "
-            "mx.io.DataIter"
+            "(path_imgrec=...) and mx.image.ImageDetIter, arrays by mx.io.NDArrayIter; or write a "
+            "subclass of mx.io.DataIter"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
