@@ -7,7 +7,7 @@
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --record  # layers and gradients, kept for docs
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time; after them those of
-dilated networks and of groups, and the last ones those of small networks. Figures are GFLOP/s of the fastest
+dilated networks and of groups, those of small networks, and at last those on means of whole maps. Figures are GFLOP/s of the fastest
 of several runs, of the convolution as defined: Winograd's way does a quarter of the products, and taps that
 see only zeros are left out, so that both may pass the processor's peak. With one thread, time is that of the
 processor, so that a busy machine disturbs less. The peak is that of a product of matrices in the first cache.
@@ -83,6 +83,9 @@ LAYERS = [
     (3, 224, 16, 3, 2),
     (32, 28, 32, 3, 1),
     (18, 56, 18, 3, 1),
+    (256, 1, 16, 1, 1),
+    (2048, 1, 512, 1, 1),
+    (1024, 1, 1000, 1, 1),
 ]
 #: Transposed convolutions: batch, filters of the data, their size, channels of the results, kernel, stride.
 TRANSPOSED = [

@@ -758,6 +758,9 @@ def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, gr
     names = [node.name for node in graph.argument_nodes(order)]
     aux_names = [node.name for node in graph.auxiliary_nodes(order)]
     args = _by_name("args", args, names, device, partial=False)
+    for name, array in args.items():
+        if isinstance(array.data, np.ndarray) and not array.data.flags.writeable:
+            args[name] = array.copy()  # kernels take arrays that can be written, though they write to none
     if isinstance(args_grad, list | tuple) and len(args_grad) < len(names):
         args_grad = [*args_grad, *[None] * (len(names) - len(args_grad))]
     grads = _by_name("args_grad", args_grad, names, device, partial=True)

@@ -370,6 +370,8 @@ def _index(key, ctx):
     if isinstance(key, tuple):
         parts = tuple(_index_part(part, ctx) for part in key)
         return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
+    if isinstance(key, slice) and key == slice(None):  # of an array without axes, too
+        return Ellipsis
     part = _index_part(key, ctx)
     return part if part is Ellipsis else (part, Ellipsis)
 

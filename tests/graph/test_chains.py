@@ -75,6 +75,39 @@ def test_operands_with_rows_of_several_lengths():
             np.testing.assert_array_equal(one, other, err_msg=str(shapes))
 
 
+def test_arrays_without_axes_are_read_in_each_run():
+    x, y = np.array(2, np.float32), np.array(4, np.float32)
+    executor = (X * Y + 1).bind(mx.cpu(), {"x": x, "y": y}, grad_req="null")
+    assert executor.forward()[0].asscalar() == 9
+    y[...] = 6
+    assert executor.forward()[0].asscalar() == 13
+    with mx.np_shape():
+        assert executor.forward(x=mx.nd.ones(()))[0].asscalar() == 7
+
+
+def test_zeros_keep_the_sign_that_operators_alone_give_them():
+    data = mx.nd.array([-0.0, 0.0, -1.0, 1.0])
+    nets = 1 / mx.sym.relu(X * 1.0), 1 / mx.sym.LeakyReLU(X * 1.0, act_type="leaky", slope=-1)
+    nets += (1 / mx.sym.clip(X * 1.0, a_min=0, a_max=2),)
+    for net in nets:
+        executor = net.bind(mx.cpu(), {"x": data}, grad_req="null")
+        assert len(operators(executor)) == 1
+        for one, other in results(executor):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_arrays_that_cannot_be_written():
+    weight = np.random.default_rng(0).normal(size=(4, 4, 3, 3)).astype(np.float32)
+    given = {"x": np.ones((1, 4, 8, 8), np.float32), "w": weight, "y": np.ones((1, 4, 8, 8), np.float32)}
+    net = mx.sym.Convolution(X, mx.sym.Variable("w"), kernel=(3, 3), pad=(1, 1), num_filter=4, no_bias=True)
+    net = mx.sym.relu(mx.sym.broadcast_add(net * 2, Y))
+    (expected,) = net.bind(mx.cpu(), given, grad_req="null").forward()
+    for array in given.values():
+        array.flags.writeable = False
+    (found,) = net.bind(mx.cpu(), given, grad_req="null").forward()
+    np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
+
+
 def test_what_others_read_is_kept():
     inner = X + 3
     net = mx.sym.Group([mx.sym.relu(inner) * 2, inner])

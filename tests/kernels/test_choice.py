@@ -7,6 +7,7 @@ import pytest
 
 import roiops as mx
 from roiops.kernels.cpu.conv import convolution, winograd
+from roiops.kernels.cpu.conv.dilated import Dilated
 from roiops.kernels.cpu.conv.way import Layer
 from roiops.kernels.cpu.product import machine as at_hand
 from roiops.kernels.cpu.product.machine import HERE, Machine
@@ -127,6 +128,11 @@ def test_winograd_divides_channels_alike_for_any_number_of_workers():
             for workers in (1, 2, 5, 16)
         ]
         assert all(plan.parts == plans[0].parts for plan in plans), (machine, channels, size)
+
+
+def test_dilated_layers_of_one_channel_in_a_group_are_not_winograds():
+    assert not Dilated.suits(layer(channels=4, groups=4, dilate=2), AVX512)
+    assert Dilated.suits(layer(channels=8, groups=4, dilate=2), AVX512)
 
 
 def test_a_way_can_be_forced(monkeypatch):

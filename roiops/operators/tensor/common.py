@@ -37,7 +37,8 @@ def as_scalar(number: float, dtype) -> np.ndarray:
     dtype = np.dtype(dtype)
     if dtype.kind in "iu":
         return np.array(int(number) & (2**64 - 1), np.uint64).astype(dtype)
-    return np.array(number, dtype)
+    with np.errstate(over="ignore"):  # infinite, where it is beyond the dtype
+        return np.array(number, dtype)
 
 
 def same_memory(one, other) -> bool:

@@ -68,7 +68,8 @@ class Dilated(Way):
 
     @staticmethod
     def suits(layer, machine):
-        return (layer.kernel, layer.stride) == ((3, 3), (1, 1)) and not Winograd.suits(layer, machine)
+        of_this_kind = (layer.kernel, layer.stride) == ((3, 3), (1, 1)) and not Winograd.suits(layer, machine)
+        return of_this_kind and Winograd.suits(one_phase(layer), machine)
 
     @staticmethod
     def cost(layer, machine):

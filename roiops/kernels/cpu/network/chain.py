@@ -10,7 +10,7 @@ from ...jit import Calls, inner, parallel, within
 from ..scratch import Repeated
 from ..vector import MACHINE_LANES
 
-ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, MAXIMUM, MINIMUM, LEAK = range(9)
+ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, RECTIFY, MAXIMUM, MINIMUM, LEAK = range(10)
 #: The first is that of data and operand, the second that of operand and data.
 CODES = {
     np.add: (ADD, ADD),
@@ -28,7 +28,8 @@ _NUMBER, _ENTRIES, _ROWS = range(3)
 
 def activation(floor=-np.inf, ceiling=np.inf, slope=1.0) -> list:
     """The steps of an activation: negative numbers times ``slope``, then all within bounds."""
-    steps = (LEAK, slope, 1), (MAXIMUM, floor, -np.inf), (MINIMUM, ceiling, np.inf)
+    least = RECTIFY if ceiling == np.inf else MAXIMUM
+    steps = (LEAK, slope, 1), (least, floor, -np.inf), (MINIMUM, ceiling, np.inf)
     return [(code, number) for code, number, nothing in steps if number != nothing]
 
 
@@ -45,14 +46,14 @@ def kernel(data, threads, steps, out):
     their first axes, and maybe axes of length 1 after these. All are C-contiguous float32; each may be
     ``out``.
     """
-    sizes = [operand.size for _, operand in steps if np.ndim(operand)]
+    sizes = [operand.size for _, operand in steps if isinstance(operand, np.ndarray)]
     # Rows are those of the operand that has most; a number of another one is for several of them.
     rows = max((size for size in sizes if size < data.size), default=1)
     others, numbers = [], np.zeros(len(steps), np.float32)
     table = np.zeros((len(steps), 4), np.int64)
     for i, (code, operand) in enumerate(steps):
         table[i, 0] = code
-        if np.ndim(operand) == 0:
+        if not isinstance(operand, np.ndarray):
             numbers[i] = operand
             continue
         kind = _ENTRIES if operand.size == data.size else _ROWS
@@ -86,7 +87,10 @@ def _steps(of_operand):
         elif code == DIVIDE_INTO:
             for i in range(values.size):
                 values[i] = of_operand(operand, i) / values[i]
-        elif code == MAXIMUM:  # here and below, NaN stays NaN
+        elif code == RECTIFY:  # here and below, NaN stays NaN; -0 becomes 0 as in a relu, but not in a clip
+            for i in range(values.size):
+                values[i] = of_operand(operand, i) if values[i] <= of_operand(operand, i) else values[i]
+        elif code == MAXIMUM:
             for i in range(values.size):
                 values[i] = of_operand(operand, i) if values[i] < of_operand(operand, i) else values[i]
         elif code == MINIMUM:
@@ -94,7 +98,7 @@ def _steps(of_operand):
                 values[i] = of_operand(operand, i) if values[i] > of_operand(operand, i) else values[i]
         else:
             for i in range(values.size):
-                values[i] = values[i] * of_operand(operand, i) if values[i] < 0 else values[i]
+                values[i] = values[i] if values[i] > 0 else values[i] * of_operand(operand, i)
 
     return step
 
