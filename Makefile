@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 .PHONY: help demo test lint types format test-torch test-pythons test-aarch64 test-slow soak bench pages docs pictures package ptx gpu-compiled gpu-cost golden clean
 
 help: ## list these targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(STAMP): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit("roiops needs Python 3.10 or later, this is %d.%d; try make PYTHON=python3.12" % v if v < (3, 10) else 0)'

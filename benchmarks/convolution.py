@@ -7,13 +7,14 @@
     NUMBA_NUM_THREADS=1 python benchmarks/convolution.py --record  # layers and gradients, kept for docs
 
 The layers are those of networks for pictures of 224 by 224, one picture at a time; after them those of
-dilated networks and of groups, those of small networks, and at last those on means of whole maps. Figures are GFLOP/s of the fastest
-of several runs, of the convolution as defined: Winograd's way does a quarter of the products, and taps that
-see only zeros are left out, so that both may pass the processor's peak. With one thread, time is that of the
-processor, so that a busy machine disturbs less. The peak is that of a product of matrices in the first cache.
-Weights, and what a way keeps of them, are others in each run as far as the caches hold them, as in a network
-that is larger than these; MXNet keeps one, which is packed already. Its process waits while a layer is timed
-here, and the other way round; verify/peers.py sets it up.
+dilated networks and of groups, those of small networks, and at last those on means of whole maps. Figures
+are GFLOP/s of the fastest of several runs, of the convolution as defined: Winograd's way does a quarter
+of the products, and taps that see only zeros are left out, so that both may pass the processor's peak.
+With one thread, time is that of the processor, so that a busy machine disturbs less. The peak is that of
+a product of matrices in the first cache. Weights, and what a way keeps of them, are others in each run as
+far as the caches hold them, as in a network that is larger than these; MXNet keeps one, which is packed
+already. Its process waits while a layer is timed here, and the other way round; verify/peers.py sets it
+up.
 
 At the end, for each way: in how many layers it is the fastest, and how much longer they take without it. With
 ``--gradients``, the same of transposed convolutions with steps and of the gradients of weights, in turn. What

@@ -334,7 +334,8 @@ def readme_table() -> str:
     when = {(roi["notes"][0][:10], roi["machine"].partition("; ")[0])}
     when |= {(each["about"]["date"], each["about"]["machine"]) for each in (models, engines)}
     machines = "; ".join(f"{machine}, {date}" for date, machine in sorted(when))
-    about = f"Geometric means; two threads; {machines}. The six: {names_of_peers(roi['rows'])}."
+    means = "Geometric means of the others' time by ours: 2 means half the time, below 1 roiops is slower."
+    about = f"{means} Two threads; {machines}. The six: {names_of_peers(roi['rows'])}."
     return "\n".join(lines) + f"\n\n{about}"
 
 

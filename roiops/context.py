@@ -104,5 +104,6 @@ def current_context() -> Context:
 
 
 def num_gpus() -> int:
-    """How many CUDA devices can be used; 0 where there is no driver or no CUDA package."""
-    return _counters[-1]() if _counters else 0
+    """How many CUDA devices can be used; 0 where there is no driver or no CUDA package,
+    and where CPUs stand for them."""
+    return _counters[-1]() if _counters and "gpu" not in _replaced else 0

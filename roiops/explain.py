@@ -254,8 +254,8 @@ def _checked(roi, shape, scale, pooled):
         raise ParamError(f"explain: shape must be (height, width), each 1 to 200, got {tuple(shape)}")
     if not 0 < scale < np.inf:
         raise ParamError(f"explain: spatial_scale must be a number above 0, got {scale}")
-    if len(pooled) != 2 or min(pooled) < 1:
-        raise ParamError(f"explain: pooled_size must be (height, width), each 1 or more, got {tuple(pooled)}")
+    if len(pooled) != 2 or min(pooled) < 1 or max(pooled) > 32:
+        raise ParamError(f"explain: pooled_size must be (height, width), each 1 to 32, got {tuple(pooled)}")
     return roi
 
 

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from .context import Context, current_context
-from .errors import MXNetError, ParamError, nearest
+from .errors import DTypeError, MXNetError, ParamError, nearest
 from .kernels.claims import KernelBusy, never_wait
 from .kernels.rules import PIXELS, is_maximum
 from .ndarray import device
@@ -62,6 +62,10 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
         The device; the current one by default.
     """
     names = [internal_name(name) for name in operators] or list(_examples())
+    dtypes = [np.dtype(each) for each in ([dtypes] if isinstance(dtypes, str | type) else dtypes)]
+    for each in dtypes:
+        if each not in (np.float16, np.float32, np.float64):
+            raise DTypeError(f"warmup: dtypes must be float16, float32 or float64, got {each}")
     ctx = ctx or current_context()
     took = {}
     for name in names:
@@ -69,7 +73,7 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
         for dtype in dtypes:
             for params in _examples()[name]:
                 for boxes in _FEW_AND_MANY:
-                    run_example(name, params, boxes, np.dtype(dtype), ctx)
+                    run_example(name, params, boxes, dtype, ctx)
         took[public_name(name)] = time.perf_counter() - start
     return took
 

@@ -128,3 +128,9 @@ for module in modules:
         assert not {"dispatcher", "compiled"} & set(getattr(value, "__dict__", ())), name
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_dtypes_are_one_or_several():
+    assert list(roiops.warmup("contrib.RROIAlign", dtypes="float32")) == ["contrib.RROIAlign"]
+    with pytest.raises(roiops.MXNetError, match="dtypes must be float16, float32 or float64, got int32"):
+        roiops.warmup("contrib.RROIAlign", dtypes=("int32",))

@@ -55,9 +55,7 @@ def configure(parser) -> None:
     parser.add_argument(
         "--seconds", type=positive(float), default=2.0, metavar="S", help="time for each figure (default 2)"
     )
-    parser.add_argument(
-        "--rois", type=positive(int), default=300, metavar="N", help="number of ROIs (default 300)"
-    )
+    parser.add_argument("--rois", type=positive(int), metavar="N", help="number of ROIs (default 300)")
     parser.add_argument(
         "--match", default="", metavar="TEXT", help="only ROI operators whose name holds this"
     )
@@ -68,6 +66,16 @@ def configure(parser) -> None:
 
 def execute(args) -> None:
     import_modules(args.imports)
+    if args.symbol:
+        unused = {"--match": args.match, "--rois": args.rois}
+    else:
+        model = {"--params": args.params, "--dtype": args.dtype, "--operators": args.operators}
+        unused = {**model, "--shape": args.shape, "--with": args.options}
+    if lost := [name for name, value in unused.items() if value]:
+        args.parser.error(
+            f"{lost[0]} is for {'the ROI operators, without a model' if args.symbol else 'a model'}"
+        )
+    args.rois = args.rois or 300
     rows = _model(args) if args.symbol else _roi_operators(args)
     if not rows:
         raise MXNetError(f"--match: no ROI operator that is timed has {args.match!r} in its name")

@@ -100,8 +100,8 @@ def execute(args) -> int:
     onnx.write.import_onnx()
     if not args.target.endswith(".onnx"):
         args.parser.error(f"MODEL.onnx, the file to write, comes last, got {args.target}")
-    if args.inputs and not args.check:
-        args.parser.error("--input is for --check")
+    if not args.check and (args.inputs or args.preset != "raw"):
+        args.parser.error(f"{'--input' if args.inputs else '--preset'} is for --check")
     symbol, params = find_model(args, args.params)
     model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol)
     inputs = {name: _read(args, model, name, value) for name, value in args.inputs}

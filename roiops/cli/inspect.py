@@ -48,6 +48,8 @@ def execute(args) -> int:
     from ..models.inspection import inspect_model
     from ..viz import print_summary
 
+    if args.json and args.layers:
+        args.parser.error("--layers prints a table; without --json")
     import_modules(args.imports)
     shapes = dict(args.shape)
     symbol, params = open_model(args, args.symbol, args.params)

@@ -27,6 +27,8 @@ def execute(args) -> None:
     from .. import registry
 
     import_modules(args.imports)
+    if args.name is not None and args.match is not None:
+        args.parser.error("--match lists operators; give it without a NAME")
     if args.name is not None:
         prop = registry.get(_registered_name(args.name, registry))
         print(json.dumps(_describe(prop, registry), indent=2) if args.json else _page(prop, registry))

@@ -50,6 +50,7 @@ import numpy as np
 from ..errors import FormatError, MXNetError
 from ..models.drawing import draw, save
 from ..models.labels import class_name
+from ..models.outputs import json_text
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
 from .common import (
     add_device,
@@ -365,7 +366,7 @@ def _run_arrays(args, model, inputs) -> int:
     rows = len(next(iter(inputs.values())))
     readings = _read_rows(found, rows, model.settings)
     if args.json:
-        print(json.dumps({**_described(found), "rows": [each.to_dict() for each in readings]}))
+        print(json_text({**_described(found), "rows": [each.to_dict() for each in readings]}))
         return 0
     _print_outputs(found)
     for row, reading in enumerate(readings):
@@ -409,7 +410,7 @@ def _run_batch(args, model, pictures) -> int:
             _draw(drawings, model.preprocessing, each.image, prediction)
             drawn += _can_be_drawn(prediction)
         if args.json:
-            print(json.dumps({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
+            print(json_text({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
         else:
             print()
             _print_page(args, prediction, alone=len(ready) == 1)
@@ -429,7 +430,7 @@ def _write(path: str, found: dict) -> None:
         name: {"shape": a.shape, "dtype": a.dtype.name, "values": a.tolist()} for name, a in found.items()
     }
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(lists, file)
+        file.write(json_text(lists))
 
 
 def _described(found) -> dict:
@@ -558,7 +559,7 @@ def _show(args, prediction) -> None:
     if prediction.error is not None:
         note(_failure(prediction))
     if args.json:
-        print(json.dumps(_as_json(prediction), ensure_ascii=False), flush=True)
+        print(json_text(_as_json(prediction), ensure_ascii=False), flush=True)
     elif prediction.error is None:
         _tell_nan(prediction)
         told = _in_a_line(args, prediction.reading)

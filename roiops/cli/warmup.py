@@ -45,7 +45,14 @@ def configure(parser) -> None:
 
 def execute(args) -> None:
     import_modules(args.imports)
-    if len(args.names) == 1 and _is_model(args.names[0]):
+    of_model = len(args.names) == 1 and _is_model(args.names[0])
+    if of_model and args.dtype:
+        args.parser.error("--dtype is for operators; a model has its own")
+    if not of_model and (args.shape or args.options):
+        args.parser.error("--shape and --with are for one model")
+    if unfit := [each for each in args.dtype or () if each not in ("float16", "float32", "float64")]:
+        args.parser.error(f"--dtype must be float16, float32 or float64, got {unfit[0]}")
+    if of_model:
         executor = _executor_of(args)
         calls = [(prop.label, call) for prop, call in executor.ready_steps()]
         task, size = executor.compile_task(), executor.size

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import compiling, random
 from ..context import Context, current_context
-from ..errors import DTypeError, GraphError, MXNetError, ShapeError, nearest
+from ..errors import DTypeError, GraphError, InputError, MXNetError, ShapeError, nearest
 from ..ndarray import NDArray
 from ..ndarray import device as devices
 from ..operators import checks
@@ -339,6 +339,11 @@ class Executor:
         **kwargs : NDArray or numpy.ndarray
             New values of arguments.
         """
+        if not isinstance(is_train, bool | int | np.bool_):
+            raise InputError(
+                "forward: the first argument is is_train; inputs go by name, as data=..., "
+                f"got {type(is_train).__name__}"
+            )
         with self._lock:
             self._ran, self._used_up = None, False
             if kwargs:

@@ -38,6 +38,10 @@ def load(
             raise MissingFileError(f"{source}: no parameters lie beside it; give their file")
         params = params if isinstance(params, dict) else file
         symbol, _ = read_symbol(source)
+    elif not hasattr(symbol, "get_internals"):
+        raise GraphError(
+            f"load: the first argument must be the name of a model or a Symbol, got {type(symbol).__name__}"
+        )
     elif params is None or isinstance(params, int):
         raise GraphError(
             "load: an epoch goes with the prefix of a saved model; give the parameters themselves"

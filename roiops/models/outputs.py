@@ -2,13 +2,15 @@
 
 import dataclasses
 import html
+import json
+import math
 
 import numpy as np
 
 from ..errors import SettingsError
 from .detections import Detection, best_detections, class_count, find_detections
 from .labels import BACKGROUND, class_name, fitting, suggestion
-from .pictures import Placement
+from .pictures import Placement, finite_numbers
 
 __all__ = ["ClassScores", "Reading", "Settings", "read_outputs"]
 
@@ -36,6 +38,11 @@ class Settings:
     box_stds: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
     top: int = 5
     softmax: bool = False
+
+    def __post_init__(self):
+        for name, count in (("threshold", 1), ("box_stds", 4)):
+            setattr(self, name, finite_numbers(name, getattr(self, name), (count,)))
+        (self.threshold,) = self.threshold
 
 
 @dataclasses.dataclass
@@ -269,3 +276,16 @@ def _best(name, table, row, settings) -> ClassScores:
     names = fitting(settings.classes, len(values), name)
     order = np.argsort(-values, kind="stable")[: settings.top]
     return ClassScores(name, kind, len(values), [(int(i), float(values[i])) for i in order], names)
+
+
+def json_text(content, **options) -> str:
+    """Results as JSON, which has no NaN and no infinity: both are null."""
+
+    def plain(value):
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        if isinstance(value, dict):
+            return {name: plain(each) for name, each in value.items()}
+        return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return json.dumps(plain(content), allow_nan=False, **options)

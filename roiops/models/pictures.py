@@ -3,12 +3,13 @@ optional; resizing is that of ``mx.image``, which is OpenCV's, to the last bit."
 
 import dataclasses
 import glob
+import math
 import os
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import MXNetError, nearest
+from ..errors import MXNetError, SettingsError, nearest
 
 __all__ = ["PRESETS", "Placement", "Preprocessing", "find_pictures", "read_image"]
 
@@ -51,6 +52,18 @@ class Placement:
         (sy, sx), (top, left) = self.scale, self.offset
         x1, y1, x2, y2 = box
         return (x1 + left) / sx, (y1 + top) / sy, (x2 + left) / sx, (y2 + top) / sy
+
+
+def finite_numbers(name, given, counts) -> tuple[float, ...]:
+    """Finite numbers, as many as one of ``counts``."""
+    try:
+        values = tuple(float(each) for each in np.ravel(given))
+    except (TypeError, ValueError):
+        values = ()
+    if len(values) not in counts or not all(map(math.isfinite, values)):
+        many = " or ".join(map(str, counts))
+        raise SettingsError(f"{name} must be {many} finite number{'s' * (many != '1')}, got {given!r}")
+    return values
 
 
 @dataclasses.dataclass
@@ -104,6 +117,14 @@ class Preprocessing:
         if any(chosen.get(name) for name in SIZES):
             fields = {name: value for name, value in fields.items() if name not in SIZES}
         how = cls(**{**fields, **chosen})
+        for name in ("scale", "mean", "std"):
+            values = finite_numbers(name, getattr(how, name), (1, 3))
+            if name == "std" and min(values) <= 0:
+                raise SettingsError(f"std must be above 0, got {how.std!r}")
+        for name in ("resize", "crop"):
+            if getattr(how, name) is not None:
+                sides = finite_numbers(f"{name} (height, width)", getattr(how, name), (2,))
+                setattr(how, name, (int(sides[0]), int(sides[1])))
         if how.channels < max(map(np.size, (how.scale, how.mean, how.std))):
             raise MXNetError("pictures: with color gray, scale, mean and std must be one number each")
         return how
@@ -252,7 +273,8 @@ def find_pictures(names) -> list[str]:
     found: list[str] = []
     for name in map(str, names):
         if os.path.isdir(name):
-            inside = sorted(str(p) for p in Path(name).rglob("*") if p.suffix.lower() in ENDINGS)
+            files = (each for each in Path(name).rglob("*") if each.is_file())
+            inside = sorted(str(each) for each in files if each.suffix.lower() in ENDINGS)
             if not inside:
                 raise MXNetError(f"{name}: holds no pictures ({', '.join(ENDINGS)})")
         elif not os.path.exists(name) and glob.has_magic(name):

@@ -143,7 +143,7 @@ def load(
     **preprocessing
         Fields of :class:`roiops.models.pictures.Preprocessing`, in place of the preset's.
     """
-    settings = Settings(read_labels(classes), float(threshold), tuple(box_stds), int(top), bool(softmax))
+    settings = Settings(read_labels(classes), threshold, box_stds, int(top), bool(softmax))
     how = Preprocessing.of(preset, **preprocessing)
     found = archive.load(
         symbol, params, outputs=outputs, dtype=dtype, allow_missing=allow_missing, source=source

@@ -28,6 +28,7 @@ import numpy as np
 
 from ..errors import FormatError, MXNetError, SettingsError
 from ..processors import share
+from .outputs import json_text
 from .predict import PictureModel, Prediction
 
 __all__ = ["ResultsFile", "SharedModel", "predict_many"]
@@ -376,9 +377,9 @@ class ResultsFile:
         """Add a line."""
         content = {**prediction.to_dict(), **further}
         try:
-            line = json.dumps(content, ensure_ascii=False).encode()
+            line = json_text(content, ensure_ascii=False).encode()
         except UnicodeEncodeError:  # a file name whose bytes are no UTF-8: JSON's escapes keep it
-            line = json.dumps(content).encode()
+            line = json_text(content).encode()
         data = memoryview(line + b"\n")
         while data:
             data = data[self._file.write(data) :]

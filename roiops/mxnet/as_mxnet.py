@@ -123,20 +123,28 @@ _FORMER_NUMPY_NAMES = {
     "NaN": np.nan,
     "PINF": np.inf,
     "alltrue": np.all,
+    "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype),
     "asscalar": np.ndarray.item,
+    "bool8": np.bool_,
     "complex": complex,
     "complex_": np.complex128,
     "cumproduct": np.cumprod,
     "float": float,
     "float_": np.float64,
+    "in1d": lambda a, *others, **named: np.isin(np.ravel(a), *others, **named),
     "infty": np.inf,
     "int": int,
+    "int0": np.intp,
+    "mat": np.asmatrix,
+    "msort": lambda a: np.sort(a, axis=0),
     "object": object,
     "product": np.prod,
+    "rank": np.ndim,
     "round_": np.round,
     "row_stack": np.vstack,
     "sometrue": np.any,
     "str": str,
+    "trapz": getattr(np, "trapezoid", None),
     "string_": np.bytes_,
     "unicode": str,
     "unicode_": np.str_,
@@ -179,13 +187,14 @@ def restore_former_names(*, scripts: bool = True) -> None:
     global _scripts_find_them
     _scripts_find_them = _scripts_find_them or scripts
     _give_back(np, _FORMER_NUMPY_NAMES)
+    _give_back(np.lib, {"pad": np.pad})
     # Until Python 3.10 these were in both.
     _give_back(collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__})
 
 
-def _take_newshape() -> None:
-    """Let ``np.reshape`` know its argument ``shape`` by the name that it had until NumPy 2.1 and 2.4."""
-    reshape = np.reshape
+def _restore_arguments() -> None:
+    """Let ``np.reshape`` know ``newshape``, and ``np.fromstring`` read bytes, as until NumPy 2.3 and 2.2."""
+    reshape, fromstring = np.reshape, np.fromstring
 
     @functools.wraps(reshape)
     def with_newshape(a, *args, **named):
@@ -193,7 +202,14 @@ def _take_newshape() -> None:
             named["shape"] = named.pop("newshape")
         return reshape(a, *args, **named)
 
-    np.reshape = with_newshape
+    @functools.wraps(fromstring)
+    def of_bytes(string, dtype=float, count=-1, sep="", **named):
+        if sep:
+            return fromstring(string, dtype, count, sep=sep, **named)
+        raw = string.encode("latin1") if isinstance(string, str) else string
+        return np.frombuffer(raw, dtype, count).copy()
+
+    np.reshape, np.fromstring = with_newshape, of_bytes
 
 
 @functools.total_ordering
@@ -284,7 +300,7 @@ def main(argv: list[str] | None = None) -> None:
     for name in ("numba", "PIL"):  # scripts turn on debugging to see MXNet's lines, not what these write
         logging.getLogger(name).setLevel(logging.WARNING)
     restore_former_names()
-    _take_newshape()
+    _restore_arguments()
     if int(np.__version__.split(".")[0]) >= 2:
         np.set_printoptions(legacy="1.25")  # a number prints as 0.5, not as np.float64(0.5)
     if on_cpu:

@@ -2,14 +2,29 @@
 
 import os
 
+from ..context import num_gpus
 from ..shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 
-__all__ = ["getenv", "is_np_array", "is_np_shape", "np_shape", "set_np_shape", "setenv", "use_np_shape"]
+__all__ = [
+    "get_gpu_count",
+    "getenv",
+    "is_np_array",
+    "is_np_shape",
+    "np_shape",
+    "set_np_shape",
+    "setenv",
+    "use_np_shape",
+]
 
 
 def is_np_array() -> bool:
     """False: arrays are those of ``mxnet.nd``, whatever the convention of shapes."""
     return False
+
+
+def get_gpu_count() -> int:
+    """How many GPUs can be used."""
+    return num_gpus()
 
 
 def getenv(name: str) -> str | None:

@@ -24,12 +24,15 @@ __all__ = [
 
 
 def _place(host: np.ndarray, ctx: Context | None) -> NDArray:
-    ctx = ctx or current_context()
+    ctx = Context(ctx) if ctx else current_context()
     return NDArray(device.from_host(host, ctx), ctx)
 
 
 def _dtype(dtype) -> np.dtype:
-    dtype = np.dtype("float32" if dtype is None else dtype)
+    try:
+        dtype = np.dtype("float32" if dtype is None else dtype)
+    except TypeError:
+        raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {dtype!r}") from None
     if dtype not in DTYPES:
         raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {dtype}")
     return dtype
@@ -65,8 +68,9 @@ def array(source_array, ctx: Context | None = None, dtype=None) -> NDArray:
         dtype = _dtype(source_array.dtype if dtype is None else dtype)
         made = _place(np.array(device.to_host(source_array.data), dtype, order="C"), ctx)
         return source_array._followed_by(made, "Cast", dtype=dtype.name)
+    dtype = _dtype(dtype)
     try:
-        host = of_dtype(source_array, _dtype(dtype))
+        host = of_dtype(source_array, dtype)
     except (ValueError, TypeError) as error:
         if isinstance(error, DTypeError):
             raise

@@ -206,11 +206,14 @@ class NDArrayIter(DataIter):
                 "NDArrayIter: last_batch_handle must be 'discard' with CSR matrices, "
                 f"got {last_batch_handle!r}"
             )
-        self.data, self.label = ([(name, each.asnumpy()) for name, each in pairs] for pairs in named)
+        self._data, self._label = ([(name, each.asnumpy()) for name, each in pairs] for pairs in named)
+        #: The same arrays as NDArrays.
+        as_arrays = [[(name, NDArray(each)) for name, each in a] for a in (self._data, self._label)]
+        self.data, self.label = as_arrays
         self.layout, self._axis = layout, layout.find("N")
         if not self.data:
             raise DataError("NDArrayIter: data must hold at least one array")
-        counts = {name: each.shape[self._axis] for name, each in (*self.data, *self.label)}
+        counts = {name: each.shape[self._axis] for name, each in (*self._data, *self._label)}
         self.num_data = next(iter(counts.values()))
         if len(set(counts.values())) > 1:
             raise ShapeError(f"NDArrayIter: the arrays must have equally many samples, got {counts}")
@@ -229,12 +232,12 @@ class NDArrayIter(DataIter):
     @property
     def provide_data(self):
         """Descriptions of the data arrays of a batch."""
-        return [self._describe(*pair) for pair in self.data]
+        return [self._describe(*pair) for pair in self._data]
 
     @property
     def provide_label(self):
         """Descriptions of the label arrays of a batch."""
-        return [self._describe(*pair) for pair in self.label]
+        return [self._describe(*pair) for pair in self._label]
 
     def _describe(self, name, each):
         shape = list(each.shape)
@@ -276,10 +279,10 @@ class NDArrayIter(DataIter):
         return max(0, self.cursor + self.batch_size - len(self._queue))
 
     def getdata(self):
-        return self._gather(self.data)
+        return self._gather(self._data)
 
     def getlabel(self):
-        return self._gather(self.label)
+        return self._gather(self._label)
 
     def _gather(self, named):
         index = self.getindex()

@@ -850,6 +850,7 @@ def test_a_script_that_imports_mxnet(tmp_path):
         "from mxnet.contrib import text, onnx, tensorboard\n"
         "import numpy as np\n"
         "print(np.reshape(np.ones(6), newshape=(2, 3)).shape, mxnet.io.io is mx.io)\n"
+        "print(np.fromstring(b'ab', np.uint8), np.lib.pad([1], 1, 'edge'), np.in1d([1, 2], [2]))\n"
         "print(mx.sym.contrib.__all__ == mx.nd.contrib.__all__, 'Nothing' in mx.sym.contrib.__all__)\n"
     )
     ended = subprocess.run(
@@ -860,7 +861,7 @@ def test_a_script_that_imports_mxnet(tmp_path):
     assert lines[0] == "1.9.1 True 2.0 True"
     assert lines[1] == f"{[str(script), '--a', 'b']} __main__"
     assert lines[2] == "True"
-    assert lines[3:] == ["(2, 3) True", "True False"]
+    assert lines[3:] == ["(2, 3) True", "[97 98] [1 1 1] [False  True]", "True False"]
 
 
 def as_mxnet(*arguments):
@@ -923,9 +924,10 @@ def test_a_script_that_asks_for_a_gpu_runs_on_the_cpu_where_it_is_told_to(tmp_pa
     script.write_text(
         "import mxnet as mx\n"
         "print(mx.nd.ones((2,), ctx=mx.gpu(1)).context, mx.Context('gpu', 3), mx.cpu(2), mx.cpu_pinned())\n"
+        "print(mx.context.num_gpus(), mx.util.get_gpu_count())\n"
     )
     ended = as_mxnet("--cpu", script)
-    assert (ended.stdout, ended.stderr) == ("cpu(0) cpu(0) cpu(2) cpu_pinned(0)\n", "")
+    assert (ended.stdout, ended.stderr) == ("cpu(0) cpu(0) cpu(2) cpu_pinned(0)\n0 0\n", "")
     if not mx.context.num_gpus():
         ended = as_mxnet(script)
         assert ended.returncode == 1
@@ -970,3 +972,23 @@ def test_as_mxnet_needs_a_script():
 def test_help_loads_no_compiler():
     script = "import sys\nfrom roiops import cli\ncli.make_parser()\nassert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["bench", "--dtype", "float16"], "--dtype is for a model"),
+        (["bench", "--shape", "data=1,3,4,4"], "--shape is for a model"),
+        (["bench", "a-symbol.json", "--rois", "5"], "--rois is for the ROI operators, without a model"),
+        (
+            ["warmup", "ROIPooling", "--dtype", "int32"],
+            "--dtype must be float16, float32 or float64, got int32",
+        ),
+        (["warmup", "ROIPooling", "--shape", "data=1,3,4,4"], "--shape and --with are for one model"),
+        (["ops", "ROIAlign", "--match", "x"], "--match lists operators; give it without a NAME"),
+        (["inspect", "a-symbol.json", "--json", "--layers"], "--layers prints a table; without --json"),
+    ],
+)
+def test_options_that_would_be_ignored(roiops, arguments, text):
+    code, out, err = roiops(*arguments)
+    assert (code, out, text in err) == (2, "", True)

@@ -833,3 +833,9 @@ def test_the_first_forward_in_two_threads_at_once():
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
         assert not done.stderr
+
+
+def test_inputs_of_forward_go_by_name():
+    executor = mx.sym.relu(mx.sym.Variable("data")).bind(mx.cpu(), {"data": np.ones(2, np.float32)})
+    with pytest.raises(mx.MXNetError, match="forward: the first argument is is_train; inputs go by name"):
+        executor.forward(np.ones(2, np.float32))

@@ -1,5 +1,7 @@
 """What outputs say about pictures: objects, classes, a class for each pixel; and drawings of it."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from roiops.errors import SettingsError
 from roiops.models.detections import Detection, best_detections, find_detections
 from roiops.models.drawing import colours, draw, save
 from roiops.models.labels import SETS, class_name, fitting, read_labels
-from roiops.models.outputs import Reading, Settings, read_outputs
+from roiops.models.outputs import Reading, Settings, json_text, read_outputs
 from roiops.models.pictures import Placement
 
 PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
@@ -263,3 +265,28 @@ def test_outputs_that_hold_nan_are_named_for_the_pictures_that_they_are_of():
     assert (first.not_numbers, second.not_numbers) == ([], ["prob_output"])
     assert "not_numbers" not in first.to_dict()
     assert second.to_dict()["not_numbers"] == ["prob_output"]
+
+
+def test_json_has_no_nan():
+    content = {"a": [1.5, float("nan"), {"b": (float("inf"), 2)}], "c": "NaN", "d": None}
+    assert json.loads(json_text(content)) == {"a": [1.5, None, {"b": [None, 2]}], "c": "NaN", "d": None}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"threshold": "x"}, "threshold must be 1 finite number, got 'x'"),
+        ({"threshold": float("nan")}, "threshold must be 1 finite number, got nan"),
+        ({"box_stds": (1, 2)}, r"box_stds must be 4 finite numbers, got \(1, 2\)"),
+    ],
+)
+def test_settings_that_are_no_numbers(given, text):
+    with pytest.raises(SettingsError, match=text):
+        Settings(**given)
+
+
+def test_classes_are_a_list_or_a_file(tmp_path):
+    with pytest.raises(SettingsError, match="classes must be a list of names, or a file of them, got 3"):
+        read_labels(3)
+    with pytest.raises(SettingsError, match="is a folder; give a file with a name in each line"):
+        read_labels(tmp_path)

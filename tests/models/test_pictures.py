@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
+from roiops.errors import SettingsError
 from roiops.models.pictures import PRESETS, Preprocessing, find_pictures, read_image
 
 PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
@@ -130,3 +131,25 @@ def test_folders_and_patterns_stand_for_their_pictures(tmp_path):
         find_pictures([tmp_path / "empty"])
     with pytest.raises(mx.MXNetError, match=r"\*.gif: no file has a name like that"):
         find_pictures([f"{tmp_path}/*.gif"])
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"std": 0}, "std must be above 0, got 0"),
+        ({"mean": "a"}, "mean must be 1 or 3 finite numbers, got 'a'"),
+        ({"mean": (1, 2)}, r"mean must be 1 or 3 finite numbers, got \(1, 2\)"),
+        ({"scale": float("nan")}, "scale must be 1 or 3 finite numbers, got nan"),
+        ({"resize": "24x24"}, r"resize \(height, width\) must be 2 finite numbers, got '24x24'"),
+        ({"crop": 24}, r"crop \(height, width\) must be 2 finite numbers, got 24"),
+    ],
+)
+def test_preprocessing_that_fits_no_picture(given, text):
+    with pytest.raises(SettingsError, match=text):
+        Preprocessing.of(**given)
+
+
+def test_a_folder_named_like_a_picture_is_none(tmp_path):
+    (tmp_path / "a.png").mkdir()
+    (tmp_path / "a.png" / "b.png").write_bytes(b"")
+    assert find_pictures([tmp_path]) == [str(tmp_path / "a.png" / "b.png")]

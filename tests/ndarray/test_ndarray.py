@@ -641,3 +641,9 @@ def test_shapes_changed_in_place_share_memory(method, arguments, shape):
 
 def test_random_numbers_under_their_older_names():
     assert mx.nd.random_uniform(0, 1, shape=(2, 3)).shape == mx.nd.normal(0, 1, shape=(2, 3)).shape == (2, 3)
+
+
+def test_arrays_on_a_device_by_name_and_of_no_dtype():
+    assert nd.array([1], ctx="cpu").context == mx.cpu()
+    with pytest.raises(DTypeError, match="dtype must be one of MXNet's number types, got 'float31'"):
+        nd.array([1], dtype="float31")

@@ -244,3 +244,9 @@ def test_batches_larger_than_all_samples():
         assert [(batch.data[0].asnumpy().tolist(), batch.pad) for batch in iterator] == expected
         iterator.reset()
     assert list(mx.io.NDArrayIter(np.arange(2.0), batch_size=3, last_batch_handle="discard")) == []
+
+
+def test_the_arrays_of_an_iterator_are_ndarrays():
+    batches = mx.io.NDArrayIter({"b": np.ones((4, 2)), "a": np.zeros((4, 3))}, np.arange(4.0), 2)
+    assert [(name, each.shape) for name, each in batches.data] == [("a", (4, 3)), ("b", (4, 2))]
+    assert batches.label[0][1].asnumpy().tolist() == [0, 1, 2, 3]

@@ -1,6 +1,7 @@
 """Modules: training as MXNet trains, checkpoints that resume exactly, shapes that change, mistakes."""
 
 import json
+import logging
 from collections import namedtuple
 
 import numpy as np
@@ -654,3 +655,27 @@ def test_a_monitor_looks_at_the_executor_for_the_shapes_at_hand():
         counts.append(len(monitor.toc()))
         assert monitor.exes == module._group.execs
     assert len(set(counts)) == 1
+
+
+class OwnMetric(mx.metric.EvalMetric):
+    """As repositories write them: without sums of the whole epoch."""
+
+    def __init__(self):
+        super().__init__("mine")
+
+    def update(self, labels, preds):
+        self.sum_metric += 1
+        self.num_inst += 2
+
+
+def test_the_metric_of_an_epoch_is_read_before_a_callback_resets_it(caplog):
+    data = mx.io.NDArrayIter(np.ones((8, 3), np.float32), np.zeros(8, np.float32), 2)
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), name="softmax")
+    with caplog.at_level(logging.INFO):
+        mx.mod.Module(net).fit(
+            data,
+            eval_metric=OwnMetric(),
+            num_epoch=1,
+            batch_end_callback=lambda each: each.eval_metric.reset_local(),
+        )
+    assert "Epoch[0] Train-mine=0.500000" in caplog.messages

@@ -25,6 +25,7 @@ from numba.core.imputils import impl_ret_new_ref
 from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import populate_array
 
+from roiops.errors import ParamError
 from roiops.kernels.checked import CHECKED, check_access, place_of
 from roiops.kernels.jit import inner
 
@@ -39,10 +40,10 @@ def _features() -> set[str]:
 
 def _machine_lanes() -> int:
     if os.environ.get("ROIOPS_LANES"):  # tests run the tiles of machines that are not at hand
-        lanes = int(os.environ["ROIOPS_LANES"])
-        if lanes not in (4, 8, 16):
-            raise ValueError(f"ROIOPS_LANES must be 4, 8 or 16, got {lanes}")
-        return lanes
+        lanes = os.environ["ROIOPS_LANES"]
+        if lanes not in ("4", "8", "16"):
+            raise ParamError(f"ROIOPS_LANES must be 4, 8 or 16, got {lanes!r}")
+        return int(lanes)
     return 16 if "avx512f" in _FEATURES else 8 if "avx2" in _FEATURES else 4
 
 

@@ -20,9 +20,13 @@ def read_labels(text) -> list[str]:
     """Names from what a user gives: a built-in set, a file of lines, or names with commas between."""
     if not text:
         return []
+    if not isinstance(text, str | Path) and not hasattr(text, "__iter__"):
+        raise SettingsError(f"classes must be a list of names, or a file of them, got {text!r}")
     if not isinstance(text, str | Path):
         return [str(name) for name in text]
     path = Path(__file__).parent / f"{text}.txt" if text in SETS else Path(text)
+    if path.is_dir():
+        raise SettingsError(f"classes: {text} is a folder; give a file with a name in each line")
     if path.suffix == ".txt" or path.is_file():
         try:  # a byte order mark, which some editors write, is no part of a name
             found = path.read_text(encoding="utf-8-sig").splitlines()

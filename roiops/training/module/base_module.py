@@ -177,8 +177,8 @@ class BaseModule:
         validation_metric = eval_metric if validation_metric is None else validation_metric
         for epoch in range(begin_epoch, num_epoch):
             start = time.perf_counter()
-            self._fit_epoch(train_data, eval_metric, epoch, as_list(batch_end_callback), monitor)
-            for name, value in eval_metric.get_global_name_value():
+            callbacks = as_list(batch_end_callback)
+            for name, value in self._fit_epoch(train_data, eval_metric, epoch, callbacks, monitor):
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - start)
             arg_params, aux_params = self.get_params()
@@ -196,18 +196,27 @@ class BaseModule:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
 
-    def _fit_epoch(self, train_data, eval_metric, epoch, callbacks, monitor) -> None:
+    def _fit_epoch(self, train_data, eval_metric, epoch, callbacks, monitor) -> list:
+        """Train on all batches; what the metric says at the end, before a callback may reset it."""
         eval_metric.reset()
-        for nbatch, data_batch in enumerate(train_data):
+        found = eval_metric.get_global_name_value()
+        batches = iter(train_data)
+        upcoming, nbatch = next(batches, None), -1
+        while upcoming is not None:
+            data_batch, nbatch = upcoming, nbatch + 1
             if monitor is not None:
                 monitor.tic()
             self.forward_backward(data_batch)
             self.update()
             self.update_metric(eval_metric, data_batch.label)
+            upcoming = next(batches, None)
             if monitor is not None:
                 monitor.toc_print()
+            if upcoming is None:
+                found = eval_metric.get_global_name_value()
             for callback in callbacks:
                 callback(checkpoint.BatchEndParam(epoch, nbatch, eval_metric, locals()))
+        return found
 
     def score(
         self,
