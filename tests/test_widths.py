@@ -44,4 +44,4 @@ def test_a_width_that_no_machine_has_is_refused():
     environment = {**os.environ, "ROIOPS_LANES": "5"}
     command = [sys.executable, "-c", "import roiops.kernels.cpu.vector"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert "ROIOPS_LANES must be 4, 8 or 16, got 5" in done.stderr
+    assert "ROIOPS_LANES must be 4, 8 or 16, got '5'" in done.stderr
