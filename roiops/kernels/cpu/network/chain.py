@@ -52,7 +52,7 @@ def kernel(data, threads, steps, out):
     others, numbers = [], np.zeros(len(steps), np.float32)
     table = np.zeros((len(steps), 4), np.int64)
     for i, (code, operand) in enumerate(steps):
-        table[i, 0] = code
+        table[i] = code, _NUMBER, 0, 1
         if not isinstance(operand, np.ndarray):
             numbers[i] = operand
             continue
@@ -138,5 +138,6 @@ def _chain(share, data, table, numbers, others, columns, out):
             if kind == _ENTRIES:
                 _by_entries(code, values, others[other][start:stop])
             else:
-                _by_number(code, values, numbers[i] if kind == _NUMBER else others[other][row // rows])
+                place = row if rows == 1 else row // rows  # a division takes as long as a short row
+                _by_number(code, values, numbers[i] if kind == _NUMBER else others[other][place])
         _copy(values, out[start:stop])
