@@ -20,8 +20,10 @@ from .operators.imperative import Invocation, infer
 from .operators.roi.dialects import TABLE
 from .registry import get, public_name
 
-__all__ = ["calls_of_operators", "internal_name", "names", "run_once", "warmup"]
+__all__ = ["FLOATS", "calls_of_operators", "internal_name", "names", "run_once", "warmup"]
 
+#: The dtypes of data for which there are kernels.
+FLOATS = "float16", "float32", "float64"
 #: Seconds after which a helper tries again what another process was compiling.
 _LOOK_AGAIN = 0.05
 
@@ -64,7 +66,7 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
     names = [internal_name(name) for name in operators] or list(_examples())
     dtypes = [np.dtype(each) for each in ([dtypes] if isinstance(dtypes, str | type) else dtypes)]
     for each in dtypes:
-        if each not in (np.float16, np.float32, np.float64):
+        if each.name not in FLOATS:
             raise DTypeError(f"warmup: dtypes must be float16, float32 or float64, got {each}")
     ctx = ctx or current_context()
     took = {}

@@ -52,6 +52,7 @@ from ..models.drawing import draw, save
 from ..models.labels import class_name
 from ..models.outputs import json_text
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
+from ..ndarray.files import replacing
 from .common import (
     add_device,
     add_import,
@@ -424,13 +425,14 @@ def _outputs(model, results) -> dict:
 
 def _write(path: str, found: dict) -> None:
     if Path(path).suffix == ".npz":
-        np.savez_compressed(path, **found)
+        with replacing(path) as file:
+            np.savez_compressed(file, **found)
         return
     lists = {
         name: {"shape": a.shape, "dtype": a.dtype.name, "values": a.tolist()} for name, a in found.items()
     }
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json_text(lists))
+    with replacing(path) as file:
+        file.write(json_text(lists).encode())
 
 
 def _described(found) -> dict:
@@ -532,8 +534,10 @@ def _drawings(args, pictures) -> dict[str, str]:
             each: str(name.with_suffix(".png")) if alike[name.with_suffix("")] == 1 else f"{name}.png"
             for each, name in names.items()
         }
-    taken = {os.path.realpath(each) for each in pictures}
-    if lost := next((file for file in files.values() if os.path.realpath(file) in taken), None):
+    there = {os.path.realpath(file): file for file in files.values() if os.path.exists(file)}
+    if lost := next(
+        (there[path] for path in map(os.path.realpath, there and pictures) if path in there), None
+    ):
         args.parser.error(f"--draw {args.draw}: {lost} would replace the picture itself; choose another name")
     return files
 

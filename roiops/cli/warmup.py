@@ -21,7 +21,7 @@ from .. import compiling
 from ..errors import MXNetError
 from ..registry import public_name
 from ..shapes import known
-from ..warmup import calls_of_operators, internal_name, names, run_once
+from ..warmup import FLOATS, calls_of_operators, internal_name, names, run_once
 from .blocks import is_block
 from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, positive
 
@@ -50,7 +50,7 @@ def execute(args) -> None:
         args.parser.error("--dtype is for operators; a model has its own")
     if not of_model and (args.shape or args.options):
         args.parser.error("--shape and --with are for one model")
-    if unfit := [each for each in args.dtype or () if each not in ("float16", "float32", "float64")]:
+    if unfit := [each for each in args.dtype or () if each not in FLOATS]:
         args.parser.error(f"--dtype must be float16, float32 or float64, got {unfit[0]}")
     if of_model:
         executor = _executor_of(args)

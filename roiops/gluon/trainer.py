@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..mxnet.model import _create_kvstore
+from ..ndarray import files
 from ..training import optimizer as opt
 from .parameter import Parameter, ParameterDict
 
@@ -209,7 +210,8 @@ class Trainer:
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        Path(fname).write_bytes(self._updaters[0].get_states(dump_optimizer=True))
+        with files.replacing(fname) as file:
+            file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname) -> None:
         """Read the optimizer's states from a file."""

@@ -355,7 +355,7 @@ class Symbol:
         ctx : Context
             Where it runs.
         args : list or dict of NDArray
-            All arguments; arrays are used as they are, not copied.
+            All arguments; arrays are used as they are, not copied, but for those that cannot be written.
         args_grad : list or dict of NDArray, optional
             Where gradients go; arguments left out get none.
         grad_req : str, list or dict

@@ -103,6 +103,19 @@ class Preprocessing:
     std: tuple[float, ...] = (1.0,)
     layout: str = "nchw"
 
+    def __post_init__(self):
+        for name in ("scale", "mean", "std"):
+            values = finite_numbers(name, getattr(self, name), (1, 3))
+            if name == "std" and min(values) <= 0:
+                raise SettingsError(f"std must be above 0, got {self.std!r}")
+        for name in ("resize", "crop"):
+            given = getattr(self, name)
+            if given is not None:
+                sides = finite_numbers(f"{name} (height, width)", given, (2,))
+                if any(side < 1 or side != int(side) for side in sides):
+                    raise SettingsError(f"{name} must be whole numbers above 0, got {given!r}")
+                setattr(self, name, tuple(map(int, sides)))
+
     @classmethod
     def of(cls, preset: str = "raw", **chosen) -> "Preprocessing":
         """A preset, with some of its fields chosen otherwise."""
@@ -117,14 +130,6 @@ class Preprocessing:
         if any(chosen.get(name) for name in SIZES):
             fields = {name: value for name, value in fields.items() if name not in SIZES}
         how = cls(**{**fields, **chosen})
-        for name in ("scale", "mean", "std"):
-            values = finite_numbers(name, getattr(how, name), (1, 3))
-            if name == "std" and min(values) <= 0:
-                raise SettingsError(f"std must be above 0, got {how.std!r}")
-        for name in ("resize", "crop"):
-            if getattr(how, name) is not None:
-                sides = finite_numbers(f"{name} (height, width)", getattr(how, name), (2,))
-                setattr(how, name, (int(sides[0]), int(sides[1])))
         if how.channels < max(map(np.size, (how.scale, how.mean, how.std))):
             raise MXNetError("pictures: with color gray, scale, mean and std must be one number each")
         return how
@@ -169,10 +174,13 @@ class Preprocessing:
 
     def apply(self, image) -> np.ndarray:
         """A float32 array of shape (1, channels, height, width), from an image as ``read_image`` gives it."""
-        from ..training.image.reading import in_gray
-
         place, new = self.place(image.height, image.width), self.size(image.height, image.width)
-        pixels = np.asarray(image) if self.channels == 3 else in_gray(image)[..., np.newaxis]
+        if self.channels == 3:
+            pixels = np.asarray(image)
+        else:
+            from ..training.image.reading import in_gray
+
+            pixels = in_gray(image)[..., np.newaxis]
         if new != pixels.shape[:2]:
             pixels = _resized(pixels, new, self.interpolation)
         top, left = place.offset

@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import FormatError, MXNetError, SettingsError
+from ..ndarray.files import replacing
 from ..processors import share
 from .outputs import json_text
 from .predict import PictureModel, Prediction
@@ -347,8 +348,7 @@ class ResultsFile:
         self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
 
     def _read(self) -> None:
-        kept = self.path.with_name(self.path.name + ".part")
-        with open(self.path, "rb") as file, open(kept, "wb") as target:
+        with replacing(self.path) as target, open(self.path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):
                     break  # cut short
@@ -356,7 +356,6 @@ class ResultsFile:
                     content = json.loads(line)
                     name, failed = content["picture"], "error" in content
                 except (ValueError, KeyError, TypeError):
-                    kept.unlink()
                     raise FormatError(
                         f"{self.path}, line {number}: not a line of results, {line[:60]!r}"
                     ) from None
@@ -367,7 +366,6 @@ class ResultsFile:
                 self.count += 1
                 target.write(line)
         self._known.freeze()
-        os.replace(kept, self.path)
 
     def __contains__(self, picture) -> bool:
         """Whether the file had a line with a result for this picture when it was opened."""

@@ -2,7 +2,7 @@
 
 import types
 
-__all__ = ["ABSENT", "Absent", "advice_for"]
+__all__ = ["ABSENT", "OFTEN_IMPORTED", "Absent", "advice_for"]
 
 #: Parts of MXNet that are not here, and what to do about it.
 ABSENT = {

@@ -144,8 +144,8 @@ _FORMER_NUMPY_NAMES = {
     "row_stack": np.vstack,
     "sometrue": np.any,
     "str": str,
-    "trapz": getattr(np, "trapezoid", None),
     "string_": np.bytes_,
+    "trapz": getattr(np, "trapezoid", None),  # NumPy below 2.0 has it by the former name
     "unicode": str,
     "unicode_": np.str_,
 }

@@ -23,8 +23,15 @@ __all__ = [
 ]
 
 
+def _device(ctx) -> Context:
+    """A device given as a context, by its name, or not at all."""
+    if ctx is None:
+        return current_context()
+    return ctx if isinstance(ctx, Context) else Context(ctx)
+
+
 def _place(host: np.ndarray, ctx: Context | None) -> NDArray:
-    ctx = Context(ctx) if ctx else current_context()
+    ctx = _device(ctx)
     return NDArray(device.from_host(host, ctx), ctx)
 
 
@@ -82,7 +89,7 @@ def empty(shape, ctx: Context | None = None, dtype=None, stype: str | None = Non
     """An array with no particular contents, or of zeros where it has another storage type."""
     if stype not in (None, "default"):
         return zeros(shape, ctx, dtype, stype=stype)
-    ctx = ctx or current_context()
+    ctx = _device(ctx)
     return NDArray(device.empty(_shape(shape), _dtype(dtype), ctx), ctx)
 
 

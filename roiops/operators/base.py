@@ -415,15 +415,15 @@ class OperatorProperty:
 
         By default everything but ``own_types`` has the type of the first input whose type is known.
         """
-        names = self.list_arguments()
         if self.out_types is not None:
             if self.floating:
-                self.check_float(in_types[0], names[0])
+                self.check_float(in_types[0])
             return in_types, [self._out_type(each, in_types) for each in self.out_types]
+        names = self.list_arguments()
         own = [t if name in self.own_types else None for name, t in zip(names, in_types, strict=True)]
         dtype = self.common_type([None if o else t for o, t in zip(own, in_types, strict=True)], names)
         if self.floating:
-            self.check_float(dtype, names[0])
+            self.check_float(dtype)
         return (
             [o or dtype for o in own],
             [dtype] * len(self.list_outputs()),
@@ -435,9 +435,10 @@ class OperatorProperty:
             return getattr(self.params, which) or in_types[0]
         return in_types[which] if isinstance(which, int) else which
 
-    def check_float(self, dtype, name: str = "data") -> None:
-        """Raise unless a dtype is unknown or one of the floating-point ones."""
+    def check_float(self, dtype, name: str | None = None) -> None:
+        """Raise unless a dtype, by default that of the first argument, is unknown or a floating-point one."""
         if dtype is not None and dtype not in (np.float16, np.float32, np.float64):
+            name = name or self.list_arguments()[0]
             raise DTypeError(f"{self.label}: {name} must be float16, float32 or float64, got {dtype}")
 
     def common_type(self, in_types: list, names: tuple[str, ...] | None = None):

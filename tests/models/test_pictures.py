@@ -141,6 +141,8 @@ def test_folders_and_patterns_stand_for_their_pictures(tmp_path):
         ({"mean": (1, 2)}, r"mean must be 1 or 3 finite numbers, got \(1, 2\)"),
         ({"scale": float("nan")}, "scale must be 1 or 3 finite numbers, got nan"),
         ({"resize": "24x24"}, r"resize \(height, width\) must be 2 finite numbers, got '24x24'"),
+        ({"resize": (24.7, 24)}, r"resize must be whole numbers above 0, got \(24.7, 24\)"),
+        ({"crop": (0, 24)}, r"crop must be whole numbers above 0, got \(0, 24\)"),
         ({"crop": 24}, r"crop \(height, width\) must be 2 finite numbers, got 24"),
     ],
 )
