@@ -158,8 +158,8 @@ def test_one_number_is_a_size(name):
         ("profiler", "times the operators of a model"),
         ("symbl", "did you mean 'Symbol' or 'symbol'"),
         (
-            "io.ImageRecordIter",
-            "io.ImageRecordIter is not here: .* mx.image.ImageIter .* mx.io.NDArrayIter; or write a subclass",
+            "io.LibSVMIter",
+            "io.LibSVMIter is not here: .* mx.image.ImageIter, .* mx.io.NDArrayIter; or write a subclass",
         ),
     ],
 )

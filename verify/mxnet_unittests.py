@@ -65,7 +65,7 @@ _TEXTS = {
 _TESTS = {
     **dict.fromkeys(
         ("io.test_Cifar10Rec", "io.test_image_iter_exception", "io.test_ImageRecordIter_seed_augmentation"),
-        "downloads a RecordIO file, most of them for MXNet's native reader, which is not here",
+        "downloads a RecordIO file",
     ),
     "autograd.test_sparse_dot_grad": "sparse parameters and gradients are not offered",
     "gluon_data.test_dataloader_context": "asks for pinned memory, which is that of the CPU here",

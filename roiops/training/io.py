@@ -601,11 +601,20 @@ def _read_idx(path, dimensions: int) -> np.ndarray:
     return values[: np.prod(shape)].reshape(shape)
 
 
+#: What reads record files of pictures: another module, which imports this one.
+_OF_RECORDS = "ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"
+
+
 def __getattr__(name):
+    known = name.removesuffix("_v1")
+    if known in _OF_RECORDS:
+        from .image import record_iter
+
+        return getattr(record_iter, known)
     if name.endswith(("Iter", "Iter_v1")):
         raise AttributeError(
-            f"io.{name} is not here: record files and folders of pictures are read by mx.image.ImageIter "
-            "(path_imgrec=...) and mx.image.ImageDetIter, arrays by mx.io.NDArrayIter; or write a "
-            "subclass of mx.io.DataIter"
+            f"io.{name} is not here: record files are read by mx.io.ImageRecordIter and "
+            "mx.io.ImageDetRecordIter, folders of pictures by mx.image.ImageIter, arrays by "
+            "mx.io.NDArrayIter; or write a subclass of mx.io.DataIter"
         )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,6 +33,7 @@ SCRIPTS = {
     "ndarray": "mxnet",
     "image": "mxnet",
     "image_detection": "mxnet",
+    "records": "mxnet",
     "training": "mxnet",
     "gluon": "mxnet",
     "recurrent_convolutions": "mxnet",

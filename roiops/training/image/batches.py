@@ -91,7 +91,7 @@ class ImageIter(DataIter):
         if path_imglist is not None or isinstance(imglist, list):
             what = "image list" if path_imglist is None else f"image list {path_imglist}"
             logging.info("%s: loading %s...", name, what)
-            listed = _read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
+            listed = read_list(path_imglist) if path_imglist is not None else _from_list(imglist)
             self.imglist = {
                 key: (nd.array(label, dtype=dtype), file) for key, (label, file) in listed.items()
             }
@@ -240,7 +240,7 @@ class ImageIter(DataIter):
         return nd.transpose(datum, axes=(2, 0, 1))
 
 
-def _read_list(path) -> dict:
+def read_list(path) -> dict:
     """Labels and file by number, from a file of lines."""
     found = {}
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):

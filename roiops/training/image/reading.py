@@ -192,12 +192,14 @@ def _resized_bytes(pixels, w: int, h: int, interp: int) -> np.ndarray:
     if interp == _AREA and w <= width and h <= height:
         return _area_bytes(pixels, w, h)
     columns, rows = _fixed_point(width, w, interp), _fixed_point(height, h, interp)
-    pixels = pixels.astype(np.int64)
-    wide = sum(pixels[:, place] * weight[:, None] for place, weight in columns)
-    parts = [(wide[place], weight[:, None, None]) for place, weight in rows]
+    # 32 bits are enough for two pixels of an axis; of more, the sums of the second axis may need 64.
+    pixels = pixels.astype(np.int32)
+    wide = sum(pixels.take(place, axis=1) * weight[:, None] for place, weight in columns)
     if interp in (_LINEAR, _AREA):
-        resized = (sum((part >> 4) * weight >> 16 for part, weight in parts) + 2) >> 2
+        wide >>= 4
+        resized = (sum(wide[place] * weight[:, None, None] >> 16 for place, weight in rows) + 2) >> 2
     else:
+        parts = [(wide[place], weight[:, None, None].astype(np.int64)) for place, weight in rows]
         resized = (sum(part * weight for part, weight in parts) + 2**21) >> 22
     if interp == _CUBIC:
         # OpenCV adds up in float32, eight numbers of a row at a time, and in integers what is left over.
@@ -213,7 +215,7 @@ def _fixed_point(old: int, new: int, interp: int) -> list:
     """Pairs of places and weights along one axis: what is added up for each new pixel, in 2048ths."""
     first, share = _neighbours(np.arange(new), old, new, interp)
     return [
-        (np.clip(first + offset, 0, old - 1), np.rint(weight.astype(np.float32) * 2048).astype(np.int64))
+        (np.clip(first + offset, 0, old - 1), np.rint(weight.astype(np.float32) * 2048).astype(np.int32))
         for offset, weight in share.items()
     ]
 
@@ -275,12 +277,16 @@ def _neighbours(each, old, new, interp):
         return first, {0: 1 - beyond, 1: beyond}
     centre = ((each + 0.5) * scale - 0.5).astype(np.float32)
     first = np.floor(centre).astype(int)
-    beyond = centre - first.astype(np.float32)
-    if interp == _LINEAR:
-        return first, {0: 1 - beyond, 1: beyond}
+    return first, sample_weights(centre - first.astype(np.float32), interp)
+
+
+def sample_weights(beyond, interp: int) -> dict:
+    """What is taken of the pixels around a place ``beyond`` one of them, by their offsets from that one."""
     if interp == _LANCZOS:
-        return first, dict(zip(range(-3, 5), _lanczos(beyond), strict=True))
-    return first, dict(zip((-1, 0, 1, 2), _cubic(beyond), strict=True))
+        return dict(zip(range(-3, 5), _lanczos(beyond), strict=True))
+    if interp == _CUBIC:
+        return dict(zip((-1, 0, 1, 2), _cubic(beyond), strict=True))
+    return {0: 1 - beyond, 1: beyond}
 
 
 def _cubic(beyond):
@@ -296,7 +302,7 @@ def _cubic(beyond):
 
 def _lanczos(beyond):
     """The weights of eight pixels, the fourth of them ``beyond`` to the left; rounded as OpenCV does it."""
-    number = np.arange(8)[:, None]
+    number = np.arange(8).reshape(-1, *(1,) * beyond.ndim)
     from_first = (beyond + 3).astype(np.float64) * np.pi / 4
     from_each = (beyond + 3 - number.astype(np.float32)).astype(np.float64) * np.pi / 4
     on_pixel = beyond < np.finfo(np.float32).eps

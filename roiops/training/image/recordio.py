@@ -129,6 +129,29 @@ class MXRecordIO:
             if kind in (_WHOLE, _LAST):
                 return _MAGIC.join(parts)
 
+    def read_at(self, place: int) -> bytes:
+        """The record that begins at this byte."""
+        with self._turn:
+            self._ready(writing=False)
+            self._file.seek(place)
+            return self.read()
+
+
+def record_places(uri) -> list[int]:
+    """The byte at which each record of a file begins."""
+    places, at = [], 0
+    with open(uri, "rb") as file:
+        while head := file.read(8):
+            if len(head) < 8 or head[:4] != _MAGIC:
+                raise FormatError(f"recordio: {uri}: no record begins at byte {at}; the file is damaged")
+            (word,) = struct.unpack("<I", head[4:])
+            if word >> _LENGTH_BITS in (_WHOLE, _FIRST):
+                places.append(at)
+            length = word & ((1 << _LENGTH_BITS) - 1)
+            at += 8 + length + -length % 4
+            file.seek(at)
+    return places
+
 
 class MXIndexedRecordIO(MXRecordIO):
     """A record file with an index, a file of lines ``key<TAB>byte``, so that records are read in any order.
