@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import importlib
 import queue
 import threading
 from collections import namedtuple
@@ -601,16 +602,17 @@ def _read_idx(path, dimensions: int) -> np.ndarray:
     return values[: np.prod(shape)].reshape(shape)
 
 
-#: What reads record files of pictures: another module, which imports this one.
-_OF_RECORDS = "ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"
+#: What reads record files of pictures is in modules that import this one.
+_OF_RECORDS = {
+    "ImageDetRecordIter": "record_det_iter",
+    **dict.fromkeys(("ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"), "record_iter"),
+}
 
 
 def __getattr__(name):
     known = name.removesuffix("_v1")
     if known in _OF_RECORDS:
-        from .image import record_iter
-
-        return getattr(record_iter, known)
+        return getattr(importlib.import_module(f".image.{_OF_RECORDS[known]}", __package__), known)
     if name.endswith(("Iter", "Iter_v1")):
         raise AttributeError(
             f"io.{name} is not here: record files are read by mx.io.ImageRecordIter and "

@@ -120,7 +120,7 @@ def test_chances_of_detection(files):
 
 
 def test_boxes_of_a_part_and_of_a_larger_picture():
-    from roiops.training.image.record_iter import _within
+    from roiops.training.image.record_det_iter import _within
 
     boxes = np.array([[1, 0.25, 0.25, 0.75, 0.75]], np.float32)
     np.testing.assert_allclose(_within(boxes, 0.5, 0.0, 0.5, 1.0), [[1, 0, 0.25, 0.5, 0.75]])
