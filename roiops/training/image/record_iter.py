@@ -14,7 +14,6 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError, nearest
-from ...processors import share
 from ..io import DataBatch, DataDesc, DataIter
 from .augment import IMAGENET_LIGHT
 from .batches import read_list
@@ -66,7 +65,7 @@ class RecordIter(DataIter):
         self._file, self._places = MXRecordIO(path_imgrec, "r"), self._part(path_imgrec)
         self._listed = read_list(p.path_imglist) if p.path_imglist else None
         self._order, self._shuffled = np.random.default_rng(p.seed), list(self._places)
-        self._pool = ThreadPoolExecutor(max(1, min(p.preprocess_threads, share().threads)))
+        self._pool = ThreadPoolExecutor(max(1, p.preprocess_threads))
         self._changed, self._wrapped = 0, False
         self._prepare()
         self._means = np.array([p.mean_r, p.mean_g, p.mean_b][: self._shape[0]], np.float32)[:, None, None]
