@@ -128,4 +128,4 @@ def _parameters(klass: type) -> list[str]:
         names += [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
         if not any(one.kind is one.VAR_KEYWORD for one in parameters):
             break
-    return names
+    return list(dict.fromkeys(names))
