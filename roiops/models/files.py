@@ -111,20 +111,10 @@ def _listed(verb, noun, rest, names, others) -> str:
 
 
 def compare(order, shapes, held: dict, free, every=None) -> Differences:
-    """How parameters differ from what a graph needs.
+    """How parameters differ from what a graph needs, which is in topological order.
 
-    Parameters
-    ----------
-    order : list of Node
-        The graph, in topological order.
-    shapes : dict
-        The shapes that were inferred, by ``id`` of the node.
-    held : dict
-        What has a ``shape``, by name.
-    free : list of str
-        The variables that are no parameters.
-    every : list of str, optional
-        The names that are no surplus; those of the graph unless given.
+    ``shapes`` were inferred, by ``id`` of the node; ``free`` names the variables that are no parameters, and
+    ``every`` those that are no surplus, the graph's own unless given.
     """
     variables = {node.name: node for node in order if node.is_variable}
     known = set(variables if every is None else every)

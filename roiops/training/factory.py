@@ -51,12 +51,7 @@ class Declared:
 class Factory:
     """The known subclasses of ``base``, by lower-case name.
 
-    Parameters
-    ----------
-    base : type
-        What every registered class derives from.
-    kind : str
-        What errors call such a class, and the key of its name in a configuration dict: ``"metric"``.
+    ``kind`` is what errors call such a class, and the key of its name in a configuration dict: ``"metric"``.
     """
 
     def __init__(self, base: type, kind: str):
