@@ -360,7 +360,8 @@ def _run_arrays(args, model, inputs) -> int:
     if args.output and args.output.endswith(".jsonl"):
         args.parser.error("--output FILE.jsonl is for pictures; .npz or .json keep the outputs of arrays")
     start = time.perf_counter()
-    found = _outputs(model, model(ctx=args.device, reuse=True, **inputs))
+    results = model(ctx=args.device, reuse=True, **inputs)
+    found = {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
     seconds = time.perf_counter() - start
     if args.output:
         _write(args.output, found)
@@ -417,10 +418,6 @@ def _run_batch(args, model, pictures) -> int:
             _print_page(args, prediction, alone=len(ready) == 1)
     _conclude(args, len(ready), 0, drawn, 0.0)
     return 0
-
-
-def _outputs(model, results) -> dict:
-    return {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
 
 
 def _write(path: str, found: dict) -> None:

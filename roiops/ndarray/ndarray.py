@@ -344,8 +344,7 @@ class NDArray:
         __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = __ipow__ = _infix
         __gt__ = __ge__ = __lt__ = __le__ = _infix
 
-    if TYPE_CHECKING:  # every other operator is a method, too: ``functions`` puts them here
-
+        # Every other operator is a method, too: ``functions`` puts them here.
         def __getattr__(self, name: str) -> Any: ...
 
 

@@ -370,8 +370,7 @@ class PrefetchingIter(DataIter):
     def _described(self, attribute, renames):
         result = []
         for i, each in enumerate(self.iters):
-            for desc in getattr(each, attribute):
-                desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+            for desc in descriptions(getattr(each, attribute)):
                 name = renames[i].get(desc.name, desc.name) if renames else desc.name
                 result.append(DataDesc(name, desc.shape, desc.dtype, desc.layout))
         return result
