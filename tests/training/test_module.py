@@ -479,6 +479,12 @@ def trained(contexts, steps=4, **options):
     return module
 
 
+def test_devices_of_buckets_take_parts_of_unequal_size():
+    module = mx.mod.BucketingModule(bucket, 4, context=TWO, work_load_list=[2, 1])
+    module.bind([("data", (6, 4, 2))], [("softmax_label", (6,))])
+    assert module._curr_module._exec_group.slices == [slice(0, 4), slice(4, 6)]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"kvstore": "local"}, {"kvstore": "device"}, {"work_load_list": [2, 1]}, {"kvstore": "teststore"}],

@@ -46,6 +46,7 @@ class BucketingModule(CompositeModule):
         self._options = {
             "logger": logger,
             "context": context,
+            "work_load_list": work_load_list,
             "fixed_param_names": fixed_param_names,
             "state_names": state_names,
             "group2ctxs": group2ctxs,
