@@ -228,11 +228,8 @@ def execute(args) -> int:
     model.inputs = {name: _of_one_picture(name, value) for name, value in inputs.items()}
     model.picture_input()  # raises for a model that cannot be fed
     _find_layout(args, model, pictures)
-    if len(pictures) == 1 and not args.output:
-        return _run_batch(args, model, pictures)
-    if args.output and not args.output.endswith(".jsonl"):
-        return _run_batch(args, model, pictures)
-    return _run_pictures(args, model, pictures)
+    lines = args.output.endswith(".jsonl") if args.output else len(pictures) > 1
+    return (_run_pictures if lines else _run_batch)(args, model, pictures)
 
 
 # -- inputs ----------------------------------------------------------------------------------------------
@@ -586,21 +583,13 @@ def _print_page(args, prediction, alone: bool) -> None:
     _tell_nan(prediction)
     if not alone:
         print(f"{prediction.picture}:")
-    if reading.detections:
-        rows = [("class", "score", "x1", "y1", "x2", "y2")]
-        rows += [
-            (class_name(b.class_id, reading.names), f"{b.score:.4f}", *(f"{v:.1f}" for v in b.box))
-            for b in reading.detections
-        ]
+    rows = reading.rows(4)
+    if len(rows) > 1:
         print(table(rows))
     elif reading.detections is not None:
         print(_in_a_line(args, reading))
     elif not reading.to_dict():
         print(f"The outputs are {_KINDS}.")
-    if reading.segmentation is not None:
-        rows = [("class", "part of the picture")]
-        rows += [(class_name(n, reading.names), f"{100 * part:.1f} %") for n, part in reading.parts()]
-        print(table(rows))
     _print_scores(reading)
     note(_took(prediction.ms) + (", compiling included" if alone else ""))
 

@@ -18,16 +18,16 @@ from ..ndarray.parameters import without_prefixes
 __all__ = ["Differences", "compare", "find_files", "read_params", "read_symbol"]
 
 
-def find_files(symbol, params=None) -> tuple[str, str | None]:
+def find_files(symbol, params=None) -> tuple[str, str | dict | None]:
     """The file of the graph and that of the parameters, which is None where there is none to be found.
 
     Parameters
     ----------
     symbol : str or path
         The graph's file, or what its name begins with: ``"vgg"`` for ``vgg-symbol.json``.
-    params : int, str or path, optional
-        The parameters' file, or their epoch: 12 for ``vgg-0012.params``. Unless given, the last epoch that
-        lies beside the graph.
+    params : int, str, path or dict, optional
+        The parameters' file, or their epoch: 12 for ``vgg-0012.params``; or what they are, which comes back.
+        Unless given, the last epoch that lies beside the graph.
     """
     name = os.fspath(symbol)
     named_in_full = name.endswith(".json") or os.path.isfile(name)
@@ -40,6 +40,8 @@ def find_files(symbol, params=None) -> tuple[str, str | None]:
         pattern = f"{glob.escape(Path(prefix).name)}-" + "[0-9]" * 4 + "*.params"
         epochs = [p for p in folder.glob(pattern) if _epoch(p).isdecimal()]
         return graph_file, str(max(epochs, key=lambda p: int(_epoch(p)))) if epochs else None
+    if isinstance(params, dict):
+        return graph_file, params
     if isinstance(params, int) or (str(params).isdecimal() and not os.path.isfile(params)):
         params = f"{prefix}-{int(params):04d}.params"
     return graph_file, os.fspath(params)

@@ -142,9 +142,8 @@ def inspect_model(
     problems: list[str] = []
     version = None
     if not isinstance(symbol, Symbol):
-        chosen = None if isinstance(params, dict) else params
-        source, file = find_files(symbol, chosen)
-        params = params if chosen is None else file
+        source, found = find_files(symbol, params)
+        params = None if params is None else found  # those that lie beside it are not asked for
         symbol, version = read_symbol(source, problems)
     held = params or {}
     if params is not None and not isinstance(params, dict):
