@@ -391,10 +391,15 @@ def test_buckets_share_parameters_and_optimizer():
     assert metric.num_inst == 5
 
 
-def test_states_are_set_not_trained():
+@pytest.mark.parametrize("buckets", [False, True])
+def test_states_are_set_not_trained(buckets):
     state = mx.sym.Variable("state")
     net = mx.sym.SoftmaxOutput(mx.sym.Variable("data") + state, name="softmax")
-    module = mx.mod.Module(net, state_names=["state"])
+    if buckets:
+        named = (net, ["data"], ["softmax_label"])
+        module = mx.mod.BucketingModule(lambda key: named, 1, state_names=["state"])
+    else:
+        module = mx.mod.Module(net, state_names=["state"])
     module.bind([("data", (1, 2))], [("softmax_label", (1,))])
     module.init_params()
     module.set_states(value=3)

@@ -178,6 +178,14 @@ class BucketingModule(CompositeModule):
         # The default network's numbering holds for all: a key may lack parameters or order them otherwise.
         self._curr_module._update_as(self._buckets[self._default_bucket_key])
 
+    def get_states(self, merge_multi_context=True) -> list:
+        """The arrays of ``state_names`` in the current network."""
+        return self._curr_module.get_states(merge_multi_context)
+
+    def set_states(self, states=None, value=None) -> None:
+        """Set them, as :meth:`Module.set_states` does."""
+        self._curr_module.set_states(states, value)
+
     def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
