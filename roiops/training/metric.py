@@ -201,8 +201,7 @@ class Accuracy(Declared, _PairMetric, takes={"axis": 1, "name": "accuracy", **_N
     def measure(self, label, pred):
         if pred.shape != label.shape:
             pred = pred.argmax(self.axis)
-        if pred.size != label.size:
-            raise ShapeError(f"Accuracy: {label.size} labels for {pred.size} predictions")
+        _same_count("Accuracy", label, pred.ravel())
         hits = pred.astype(numpy.int32).ravel() == label.astype(numpy.int32).ravel()
         return int(hits.sum()), hits.size
 
