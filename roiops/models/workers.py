@@ -40,7 +40,7 @@ _MOST_DEATHS = 2
 _ALIGNMENT = 64
 
 
-class SharedModel:
+class SharedModel(contextlib.AbstractContextManager):
     """A model whose weights lie in a file that any number of processes of this machine map.
 
     It pickles to a few kilobytes. Use it as a context manager, or call :meth:`close`, to remove the file. On
@@ -99,9 +99,6 @@ class SharedModel:
         self._file.close()
         with contextlib.suppress(OSError):
             os.unlink(self._path)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *exc):
         self.close()
@@ -314,7 +311,7 @@ def _receive_all(pipe, arrived) -> None:
 # -- results in a file -----------------------------------------------------------------------------------
 
 
-class ResultsFile:
+class ResultsFile(contextlib.AbstractContextManager):
     """Predictions as lines of JSON, each written whole as soon as it is there.
 
     Parameters
@@ -387,9 +384,6 @@ class ResultsFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *exc):
         self.close()
