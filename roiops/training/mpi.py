@@ -11,6 +11,7 @@ placed differently; this one cannot, so that the numbers depend on nothing but t
 """
 
 import hashlib
+import itertools
 import os
 import sys
 import time
@@ -220,13 +221,10 @@ class GradientExchange:
     def _lay_out(self, arrays, bucket_bytes) -> None:
         """Give every array its place, and cut the whole into buckets. A change of dtype ends a block."""
         start = 0
-        while start < len(arrays):
-            dtype = np.dtype(arrays[start][2])
-            stop = start
-            while stop < len(arrays) and np.dtype(arrays[stop][2]) == dtype:
-                stop += 1
-            self._lay_out_block(arrays[start:stop], start, dtype, bucket_bytes)
-            start = stop
+        for dtype, of_dtype in itertools.groupby(arrays, key=lambda each: np.dtype(each[2])):
+            block = list(of_dtype)
+            self._lay_out_block(block, start, dtype, bucket_bytes)
+            start += len(block)
 
     def _lay_out_block(self, arrays, first_number, dtype, bucket_bytes) -> None:
         ranks = self._ranks
