@@ -97,10 +97,8 @@ class NDArray:
 
     ctx = context
 
-    @property
-    def stype(self) -> str:
-        """The storage type: ``"default"``, or that of an array of :mod:`roiops.nd.sparse`."""
-        return "default"
+    #: The storage type: ``"default"``, or that of an array of :mod:`roiops.nd.sparse`.
+    stype: str = "default"
 
     @property
     def grad(self):

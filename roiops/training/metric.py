@@ -173,11 +173,15 @@ def create(metric, *args, **kwargs) -> EvalMetric:
 _NAMES = {"output_names": None, "label_names": None}
 
 
-class _PairMetric(EvalMetric):
-    """A metric that takes labels and outputs in pairs."""
+class _OwnMetric(EvalMetric):
+    """A metric of this module: each keeps the global sum, too."""
 
-    def __init__(self, name, output_names, label_names, **kwargs):
+    def __init__(self, name, output_names=None, label_names=None, **kwargs):
         super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
+
+
+class _PairMetric(_OwnMetric):
+    """A metric that takes labels and outputs in pairs."""
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
@@ -230,14 +234,11 @@ class TopKAccuracy(_PairMetric):
         return int((best == label.astype(numpy.int32).reshape(-1, 1)).sum()), len(pred)
 
 
-class _Gathering(EvalMetric):
+class _Gathering(_OwnMetric):
     """A metric that gathers more than a sum and a number, since the last reset and in all of the epoch."""
 
     #: What is gathered at first; it is never changed in place.
     _nothing: object
-
-    def __init__(self, name, output_names=None, label_names=None, **kwargs):
-        super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
 
     def reset(self):
         self._everything = self._nothing
@@ -477,11 +478,8 @@ def _of_moments(count, mean, scatter) -> float:
 
 @alias("torch", "caffe")
 @register
-class Loss(EvalMetric):
+class Loss(Declared, _OwnMetric, takes={"name": "loss", **_NAMES}):
     """The mean of the outputs themselves, for outputs that are losses."""
-
-    def __init__(self, name="loss", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def update(self, labels, preds):
         for pred in preds if isinstance(preds, list | tuple) else [preds]:
@@ -490,7 +488,7 @@ class Loss(EvalMetric):
 
 
 @register
-class CustomMetric(EvalMetric):
+class CustomMetric(_OwnMetric):
     """A function of (label, prediction), both NumPy arrays, that gives a value or (sum, number).
 
     Parameters
@@ -507,7 +505,7 @@ class CustomMetric(EvalMetric):
         if name is None:
             name = feval.__name__
             name = f"custom({name})" if "<" in name else name
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+        super().__init__(name, output_names, label_names)
         self._feval, self._allow_extra_outputs = feval, allow_extra_outputs
 
     def update(self, labels, preds):
@@ -523,12 +521,12 @@ class CustomMetric(EvalMetric):
 
 @alias("composite")
 @register
-class CompositeEvalMetric(EvalMetric):
+class CompositeEvalMetric(_OwnMetric):
     """Several metrics as one; its values come as lists."""
 
     def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
         self.metrics = [create(each) for each in metrics or ()]
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+        super().__init__(name, output_names, label_names)
 
     def add(self, metric) -> None:
         """Take in a further metric."""
