@@ -222,24 +222,23 @@ def reading(
 ) -> Reading:
     """What a dialect makes of a box; the arguments are those of :func:`draw`."""
     roi = _checked(roi, shape, spatial_scale, pooled_size)
-    if _turned(dialect):
-        if normalised:
-            raise ParamError(f"explain: {dialect} has boxes in image pixels, not normalised ones")
+    turned = _turned(dialect)
+    if len(roi) == 5 and not turned:
+        raise ParamError(f"explain: {dialect} does not turn boxes; give x1, y1, x2, y2")
+    takes_normalised = _rules(dialect).boxes == r.CORNERS_YX_NORMALISED
+    if normalised and not takes_normalised:
+        raise ParamError(f"explain: {dialect} has boxes in image pixels, not normalised ones")
+    if turned:
         if len(roi) == 4:
             x1, y1, x2, y2 = roi
             roi = [(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1, angle]
         return _rotated(roi, spatial_scale, pooled_size, shape, sampling_ratio, dialect)
-    if len(roi) == 5:
-        raise ParamError(f"explain: {dialect} does not turn boxes; give x1, y1, x2, y2")
-    if _rules(dialect).boxes == r.CORNERS_YX_NORMALISED:
-        if normalised:
-            y1, x1, y2, x2 = roi
-            roi = [x1, y1, x2, y2]
-        else:
-            last = [max(1, shape[1] - 1), max(1, shape[0] - 1)] * 2
-            roi = [edge * spatial_scale / span for edge, span in zip(roi, last, strict=True)]
-    elif normalised:
-        raise ParamError(f"explain: {dialect} has boxes in image pixels, not normalised ones")
+    if normalised:
+        y1, x1, y2, x2 = roi
+        roi = [x1, y1, x2, y2]
+    elif takes_normalised:
+        last = [max(1, shape[1] - 1), max(1, shape[0] - 1)] * 2
+        roi = [edge * spatial_scale / span for edge, span in zip(roi, last, strict=True)]
     return _upright(roi, spatial_scale, pooled_size, shape, sampling_ratio, dialect)
 
 

@@ -109,12 +109,11 @@ def _time(name: str, call, seconds: float) -> dict:
         call()
         taken.append((time.perf_counter() - start) * 1e3)
     lower, _, upper = statistics.quantiles(taken, n=4)
-    return {
-        "name": name,
-        "median_ms": statistics.median(taken),
-        "quartiles_ms": [lower, upper],
-        "calls": len(taken),
-    }
+    return _row(name, statistics.median(taken), len(taken), [lower, upper])
+
+
+def _row(name: str, median: float, calls: int, quartiles=None) -> dict:
+    return {"name": name, "median_ms": median, "quartiles_ms": quartiles, "calls": calls}
 
 
 def _model(args) -> list[dict]:
@@ -145,7 +144,7 @@ def _model(args) -> list[dict]:
         operators = _by_operator(symbol, executor, forward, args.seconds)
         together = sum(row["median_ms"] for row in operators)
         calls = max((row["calls"] for row in operators), default=0)
-        rows.append({"name": _APART, "median_ms": together, "quartiles_ms": None, "calls": calls})
+        rows.append(_row(_APART, together, calls))
         rows += operators
     return rows
 
@@ -187,16 +186,8 @@ def _by_operator(symbol, executor, forward, seconds) -> list[dict]:
         passes += 1
     executor.set_monitor_callback(None)
     counts = Counter(kinds.values())
-    rows = [
-        {
-            "name": f"  {kind} x{counts[kind]}",
-            "median_ms": statistics.median(v),
-            "quartiles_ms": None,
-            "calls": len(v),
-        }
-        for kind, v in sums.items()
-        if v
-    ]
+    measured = ((kind, times) for kind, times in sums.items() if times)
+    rows = [_row(f"  {kind} x{counts[kind]}", statistics.median(t), len(t)) for kind, t in measured]
     return sorted(rows, key=lambda row: -row["median_ms"])
 
 

@@ -83,22 +83,25 @@ def add_device(parser) -> None:
     parser.add_argument("--device", type=device, default=Context("cpu"), help="cpu (default), gpu or gpu(1)")
 
 
+def _add_repeatable(parser, flag: str, **how) -> None:
+    """An argument that may be given several times; its values are a list."""
+    parser.add_argument(flag, action="append", default=[], **how)
+
+
 def add_import(parser) -> None:
-    parser.add_argument(
+    _add_repeatable(
+        parser,
         "--import",
         dest="imports",
-        action="append",
-        default=[],
         metavar="MODULE",
         help="import a module of yours first, so that the Custom operators it registers are known",
     )
 
 
 def add_shapes(parser, kind=shape_argument, example="data=1,3,600,800") -> None:
-    parser.add_argument(
+    _add_repeatable(
+        parser,
         "--shape",
-        action="append",
-        default=[],
         type=kind,
         metavar="NAME=N,...",
         help=f"shape of an input, such as {example}; repeat for each input",
@@ -119,23 +122,14 @@ def _names(text: str) -> list[str]:
 
 
 def add_inputs(parser, text: str) -> None:
-    parser.add_argument(
-        "--input",
-        dest="inputs",
-        action="append",
-        default=[],
-        type=named,
-        metavar="NAME=FILE",
-        help=text,
-    )
+    _add_repeatable(parser, "--input", dest="inputs", type=named, metavar="NAME=FILE", help=text)
 
 
 def add_with(parser) -> None:
-    parser.add_argument(
+    _add_repeatable(
+        parser,
         "--with",
         dest="options",
-        action="append",
-        default=[],
         type=named,
         metavar="NAME=VALUE",
         help="a keyword argument of a Gluon model's MODULE:FUNCTION: a number, true, false, none, a list in "

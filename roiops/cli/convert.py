@@ -140,12 +140,9 @@ def _read(args, model, name, value) -> np.ndarray:
         len(shape) != array.ndim
         or any(isinstance(d, int) and d != n for d, n in zip(shape, array.shape, strict=True))
     ):
-        args.parser.error(f"--input {name}: its shape is {array.shape}, but --shape says {_text(shape)}")
+        asked = ",".join(map(str, shape))
+        args.parser.error(f"--input {name}: its shape is {array.shape}, but --shape says {asked}")
     return array
-
-
-def _text(shape):
-    return ",".join(map(str, shape))
 
 
 def _array(args, name, value, size) -> np.ndarray:

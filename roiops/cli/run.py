@@ -228,11 +228,8 @@ def execute(args) -> int:
     model.inputs = {name: _of_one_picture(name, value) for name, value in inputs.items()}
     model.picture_input()  # raises for a model that cannot be fed
     _find_layout(args, model, pictures)
-    if len(pictures) == 1 and not args.output:
-        return _run_batch(args, model, pictures)
-    if args.output and not args.output.endswith(".jsonl"):
-        return _run_batch(args, model, pictures)
-    return _run_pictures(args, model, pictures)
+    lines = args.output.endswith(".jsonl") if args.output else len(pictures) > 1
+    return (_run_pictures if lines else _run_batch)(args, model, pictures)
 
 
 # -- inputs ----------------------------------------------------------------------------------------------
@@ -360,7 +357,8 @@ def _run_arrays(args, model, inputs) -> int:
     if args.output and args.output.endswith(".jsonl"):
         args.parser.error("--output FILE.jsonl is for pictures; .npz or .json keep the outputs of arrays")
     start = time.perf_counter()
-    found = _outputs(model, model(ctx=args.device, reuse=True, **inputs))
+    results = model(ctx=args.device, reuse=True, **inputs)
+    found = {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
     seconds = time.perf_counter() - start
     if args.output:
         _write(args.output, found)
@@ -417,10 +415,6 @@ def _run_batch(args, model, pictures) -> int:
             _print_page(args, prediction, alone=len(ready) == 1)
     _conclude(args, len(ready), 0, drawn, 0.0)
     return 0
-
-
-def _outputs(model, results) -> dict:
-    return {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
 
 
 def _write(path: str, found: dict) -> None:
@@ -589,21 +583,13 @@ def _print_page(args, prediction, alone: bool) -> None:
     _tell_nan(prediction)
     if not alone:
         print(f"{prediction.picture}:")
-    if reading.detections:
-        rows = [("class", "score", "x1", "y1", "x2", "y2")]
-        rows += [
-            (class_name(b.class_id, reading.names), f"{b.score:.4f}", *(f"{v:.1f}" for v in b.box))
-            for b in reading.detections
-        ]
+    rows = reading.rows(4)
+    if len(rows) > 1:
         print(table(rows))
     elif reading.detections is not None:
         print(_in_a_line(args, reading))
     elif not reading.to_dict():
         print(f"The outputs are {_KINDS}.")
-    if reading.segmentation is not None:
-        rows = [("class", "part of the picture")]
-        rows += [(class_name(n, reading.names), f"{100 * part:.1f} %") for n, part in reading.parts()]
-        print(table(rows))
     _print_scores(reading)
     note(_took(prediction.ms) + (", compiling included" if alone else ""))
 

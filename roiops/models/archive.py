@@ -33,10 +33,9 @@ def load(
     """A saved model for inference. The arguments are those of :func:`roiops.models.load`."""
     source = source or str(symbol)
     if isinstance(symbol, str | Path):
-        source, file = find_files(symbol, None if isinstance(params, dict) else params)
-        if file is None and not isinstance(params, dict):
+        source, params = find_files(symbol, params)
+        if params is None:
             raise MissingFileError(f"{source}: no parameters lie beside it; give their file")
-        params = params if isinstance(params, dict) else file
         symbol, _ = read_symbol(source)
     elif not hasattr(symbol, "get_internals"):
         raise GraphError(

@@ -18,16 +18,16 @@ from ..ndarray.parameters import without_prefixes
 __all__ = ["Differences", "compare", "find_files", "read_params", "read_symbol"]
 
 
-def find_files(symbol, params=None) -> tuple[str, str | None]:
+def find_files(symbol, params=None) -> tuple[str, str | dict | None]:
     """The file of the graph and that of the parameters, which is None where there is none to be found.
 
     Parameters
     ----------
     symbol : str or path
         The graph's file, or what its name begins with: ``"vgg"`` for ``vgg-symbol.json``.
-    params : int, str or path, optional
-        The parameters' file, or their epoch: 12 for ``vgg-0012.params``. Unless given, the last epoch that
-        lies beside the graph.
+    params : int, str, path or dict, optional
+        The parameters' file, or their epoch: 12 for ``vgg-0012.params``; or what they are, which comes back.
+        Unless given, the last epoch that lies beside the graph.
     """
     name = os.fspath(symbol)
     named_in_full = name.endswith(".json") or os.path.isfile(name)
@@ -40,6 +40,8 @@ def find_files(symbol, params=None) -> tuple[str, str | None]:
         pattern = f"{glob.escape(Path(prefix).name)}-" + "[0-9]" * 4 + "*.params"
         epochs = [p for p in folder.glob(pattern) if _epoch(p).isdecimal()]
         return graph_file, str(max(epochs, key=lambda p: int(_epoch(p)))) if epochs else None
+    if isinstance(params, dict):
+        return graph_file, params
     if isinstance(params, int) or (str(params).isdecimal() and not os.path.isfile(params)):
         params = f"{prefix}-{int(params):04d}.params"
     return graph_file, os.fspath(params)
@@ -111,20 +113,10 @@ def _listed(verb, noun, rest, names, others) -> str:
 
 
 def compare(order, shapes, held: dict, free, every=None) -> Differences:
-    """How parameters differ from what a graph needs.
+    """How parameters differ from what a graph needs, which is in topological order.
 
-    Parameters
-    ----------
-    order : list of Node
-        The graph, in topological order.
-    shapes : dict
-        The shapes that were inferred, by ``id`` of the node.
-    held : dict
-        What has a ``shape``, by name.
-    free : list of str
-        The variables that are no parameters.
-    every : list of str, optional
-        The names that are no surplus; those of the graph unless given.
+    ``shapes`` were inferred, by ``id`` of the node; ``free`` names the variables that are no parameters, and
+    ``every`` those that are no surplus, the graph's own unless given.
     """
     variables = {node.name: node for node in order if node.is_variable}
     known = set(variables if every is None else every)

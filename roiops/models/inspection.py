@@ -59,12 +59,12 @@ class Inspection:
     parameters: list[Value]
     num_parameters: int | None
     parameter_bytes: int | None
-    flops: int | None
+    flops: int | None = None
     #: Bytes of the buffers between operators, shared ones counted once, as the executor would plan them.
-    buffer_bytes: int | None
+    buffer_bytes: int | None = None
     #: What stands in the way of running it, and what was left open: one sentence each.
-    problems: list[str]
-    notes: list[str]
+    problems: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def runs(self) -> bool:
@@ -142,9 +142,8 @@ def inspect_model(
     problems: list[str] = []
     version = None
     if not isinstance(symbol, Symbol):
-        chosen = None if isinstance(params, dict) else params
-        source, file = find_files(symbol, chosen)
-        params = params if chosen is None else file
+        source, found = find_files(symbol, params)
+        params = None if params is None else found  # those that lie beside it are not asked for
         symbol, version = read_symbol(source, problems)
     held = params or {}
     if params is not None and not isinstance(params, dict):
@@ -189,10 +188,7 @@ def inspect_model(
         parameters=parameters,
         num_parameters=num_parameters,
         parameter_bytes=parameter_bytes,
-        flops=None,
-        buffer_bytes=None,
         problems=problems,
-        notes=[],
     )
     if result.unsupported:
         if others := runnable_outputs(order, symbol.heads):

@@ -61,10 +61,7 @@ class ClassScores:
 
     def to_dicts(self) -> list[dict]:
         """An entry for each class, fit for JSON."""
-        return [
-            {"class_id": number, "class": class_name(number, self.names), "score": score}
-            for number, score in self.best
-        ]
+        return [_entry(number, self.names, score=score) for number, score in self.best]
 
     @property
     def remark(self) -> str | None:
@@ -109,24 +106,27 @@ class Reading:
     names: list[str] = dataclasses.field(default_factory=list)
     not_numbers: list[str] = dataclasses.field(default_factory=list)
 
+    def rows(self, digits: int) -> list[tuple[str, ...]]:
+        """Detections, or the parts of a segmentation, as a table of texts, whose head comes first."""
+        if self.detections is not None:
+            found = [("class", "score", "x1", "y1", "x2", "y2")]
+            for each in self.detections:
+                score, box = f"{each.score:.{digits}f}", (f"{v:.1f}" for v in each.box)
+                found.append((class_name(each.class_id, self.names), score, *box))
+            return found
+        if self.segmentation is not None:
+            parts = ((class_name(n, self.names), f"{100 * part:.1f} %") for n, part in self.parts())
+            return [("class", "part of the picture"), *parts]
+        return []
+
     def _repr_html_(self):
         """A table for notebooks."""
-        if self.detections is not None:
-            head = ("class", "score", "x1", "y1", "x2", "y2")
-            rows = [
-                (class_name(each.class_id, self.names), f"{each.score:.3f}", *(f"{v:.1f}" for v in each.box))
-                for each in self.detections
-            ]
-        elif self.segmentation is not None:
-            head = ("class", "part of the picture")
-            rows = [(class_name(number, self.names), f"{100 * part:.1f} %") for number, part in self.parts()]
-        else:
-            head = ("output", "class", "score")
-            rows = [
-                (each.output, class_name(number, each.names), f"{score:.4g}")
-                for each in self.scores or ()
-                for number, score in each.best
-            ]
+        best = (
+            (each.output, class_name(number, each.names), f"{score:.4g}")
+            for each in self.scores or ()
+            for number, score in each.best
+        )
+        head, *rows = self.rows(3) or [("output", "class", "score"), *best]
         lines = [f"<tr>{''.join(f'<th>{each}</th>' for each in head)}</tr>"]
         lines += [f"<tr>{''.join(f'<td>{html.escape(each)}</td>' for each in row)}</tr>" for row in rows]
         return f"<table>{''.join(lines)}</table>"
@@ -143,10 +143,7 @@ class Reading:
             if any(each.kind == "softmax" for each in self.scores):
                 result["softmax_applied"] = True
         if self.segmentation is not None:
-            result["segmentation"] = [
-                {"class_id": number, "class": class_name(number, self.names), "part": part}
-                for number, part in self.parts()
-            ]
+            result["segmentation"] = [_entry(number, self.names, part=part) for number, part in self.parts()]
         return result
 
     def parts(self) -> list[tuple[int, float]]:
@@ -156,13 +153,12 @@ class Reading:
         return [(int(numbers[i]), float(counts[i] / self.segmentation.size)) for i in order]
 
 
+def _entry(class_id: int, names, **told) -> dict:
+    return {"class_id": class_id, "class": class_name(class_id, names), **told}
+
+
 def _as_dict(each: Detection, names) -> dict:
-    return {
-        "class_id": each.class_id,
-        "class": class_name(each.class_id, names),
-        "score": each.score,
-        "box": [float(value) for value in each.box],
-    }
+    return _entry(each.class_id, names, score=each.score, box=[float(value) for value in each.box])
 
 
 def _with_output(scores: ClassScores, every) -> list[dict]:

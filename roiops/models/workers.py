@@ -40,7 +40,7 @@ _MOST_DEATHS = 2
 _ALIGNMENT = 64
 
 
-class SharedModel:
+class SharedModel(contextlib.AbstractContextManager):
     """A model whose weights lie in a file that any number of processes of this machine map.
 
     It pickles to a few kilobytes. Use it as a context manager, or call :meth:`close`, to remove the file. On
@@ -99,9 +99,6 @@ class SharedModel:
         self._file.close()
         with contextlib.suppress(OSError):
             os.unlink(self._path)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *exc):
         self.close()
@@ -314,7 +311,7 @@ def _receive_all(pipe, arrived) -> None:
 # -- results in a file -----------------------------------------------------------------------------------
 
 
-class ResultsFile:
+class ResultsFile(contextlib.AbstractContextManager):
     """Predictions as lines of JSON, each written whole as soon as it is there.
 
     Parameters
@@ -388,9 +385,6 @@ class ResultsFile:
         """Close the file."""
         self._file.close()
 
-    def __enter__(self):
-        return self
-
     def __exit__(self, *exc):
         self.close()
 
@@ -400,7 +394,7 @@ class _NameSet:
 
     def __init__(self):
         self._added = bytearray()
-        self._first = self._second = np.empty(0, np.uint64)
+        self._sorted = np.empty(0, "S16")
 
     @staticmethod
     def _digest(name: str) -> bytes:
@@ -411,12 +405,10 @@ class _NameSet:
 
     def freeze(self) -> None:
         """Sort what was added; from here on names can be looked up."""
-        pairs = np.frombuffer(bytes(self._added), np.uint64).reshape(-1, 2)
-        order = np.argsort(pairs[:, 0], kind="stable")
-        self._first, self._second = pairs[order, 0], pairs[order, 1]
+        self._sorted = np.sort(np.frombuffer(self._added, "S16"))
         self._added = bytearray()
 
     def __contains__(self, name: str) -> bool:
-        first, second = np.frombuffer(self._digest(name), np.uint64)
-        start, stop = (np.searchsorted(self._first, first, side) for side in ("left", "right"))
-        return bool((self._second[start:stop] == second).any())
+        digest = self._digest(name)
+        place = np.searchsorted(self._sorted, digest)
+        return digest in self._sorted[place : place + 1]

@@ -4,14 +4,14 @@
 NumPy arrays are taken wherever NDArrays are. Operators that are registered later appear here too.
 """
 
-from . import _internal, contrib, image, linalg, op, random, sparse, updates
+from . import _internal, contrib, creation, image, linalg, op, random, shaping, sparse, updates
 from .arithmetic import FUNCTIONS as _FUNCTIONS
-from .creation import arange, array, empty, eye, from_numpy, full, linspace, ones, reset_arrays, zeros
+from .creation import *  # noqa: F403
 from .files import load, load_frombuffer, save
 from .functions import function_for as _function_for
 from .functions import namespace as _namespace
 from .ndarray import NDArray, from_dlpack, waitall
-from .shaping import concatenate, histogram, moveaxis, onehot_encode, split_v2
+from .shaping import *  # noqa: F403
 from .sparse import cast_storage
 from .updates import *  # noqa: F403
 
@@ -37,35 +37,22 @@ to_dlpack_for_write = NDArray.to_dlpack_for_write
 __all__ = [
     "NDArray",
     "_internal",
-    "arange",
-    "array",
     "cast_storage",
-    "concatenate",
     "contrib",
-    "empty",
-    "eye",
     "from_dlpack",
-    "from_numpy",
-    "full",
-    "histogram",
     "image",
     "linalg",
-    "linspace",
     "load",
     "load_frombuffer",
-    "moveaxis",
-    "onehot_encode",
-    "ones",
     "op",
     "random",
-    "reset_arrays",
     "save",
     "sparse",
-    "split_v2",
     "to_dlpack_for_read",
     "to_dlpack_for_write",
     "waitall",
-    "zeros",
+    *creation.__all__,
+    *shaping.__all__,
     *updates.__all__,
     *sorted(_FUNCTIONS),
     *sorted(_RANDOM),

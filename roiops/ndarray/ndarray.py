@@ -97,10 +97,8 @@ class NDArray:
 
     ctx = context
 
-    @property
-    def stype(self) -> str:
-        """The storage type: ``"default"``, or that of an array of :mod:`roiops.nd.sparse`."""
-        return "default"
+    #: The storage type: ``"default"``, or that of an array of :mod:`roiops.nd.sparse`.
+    stype: str = "default"
 
     @property
     def grad(self):
@@ -344,8 +342,7 @@ class NDArray:
         __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = __ipow__ = _infix
         __gt__ = __ge__ = __lt__ = __le__ = _infix
 
-    if TYPE_CHECKING:  # every other operator is a method, too: ``functions`` puts them here
-
+        # Every other operator is a method, too: ``functions`` puts them here.
         def __getattr__(self, name: str) -> Any: ...
 
 

@@ -14,16 +14,9 @@ def with_prefixes(arg_params: dict, aux_params: dict) -> dict:
 
 
 def without_prefixes(arrays, file: str, *, strict: bool = False) -> tuple[dict, dict]:
-    """The two dicts that :func:`with_prefixes` merged.
+    """The two dicts that :func:`with_prefixes` merged, from what a file holds.
 
-    Parameters
-    ----------
-    arrays : dict or list of NDArray
-        What a file holds.
-    file : str
-        Its name, for errors.
-    strict : bool
-        Whether every name must have a prefix; otherwise those without one are parameters.
+    With ``strict`` every name must have a prefix; otherwise those without one are parameters.
     """
     if not isinstance(arrays, dict):
         if not arrays:  # the file of a graph that has no parameters

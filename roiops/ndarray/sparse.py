@@ -69,17 +69,13 @@ class RowSparseNDArray(BaseSparseNDArray):
     """An array of which some rows count: those that it was made of, and those that are not zero."""
 
     __slots__ = ("_named",)
+    stype = "row_sparse"
 
     def __init__(self, array, ctx: Context | None = None, rows=()):
         super().__init__(array, ctx)
         if not self.ndim:
             raise ShapeError("RowSparseNDArray: needs at least one dimension, got shape ()")
         self._named = np.asarray(rows, np.int64)
-
-    @property
-    def stype(self) -> str:
-        """``"row_sparse"``."""
-        return "row_sparse"
 
     @property
     def indices(self) -> NDArray:
@@ -110,16 +106,12 @@ class CSRNDArray(BaseSparseNDArray):
     """A matrix of which the numbers that are not zero are listed row by row."""
 
     __slots__ = ()
+    stype = "csr"
 
     def __init__(self, array, ctx: Context | None = None):
         super().__init__(array, ctx)
         if self.ndim != 2:
             raise ShapeError(f"CSRNDArray: needs two dimensions, got shape {self.shape}")
-
-    @property
-    def stype(self) -> str:
-        """``"csr"``."""
-        return "csr"
 
     @property
     def indices(self) -> NDArray:

@@ -45,16 +45,8 @@ def on_rows(rows, update, weight, grad, *states) -> None:
 class UpdateOperator:
     """A rule as a function on NDArrays, and :meth:`on_arrays` for optimizers.
 
-    Parameters
-    ----------
-    rule : callable
-        One of :mod:`roiops.kernels.update_rules`.
-    states : int
-        How many states the operator takes.
-    by_rows : bool
-        Whether, unless ``lazy_update`` is False, a row-sparse gradient changes only the rows that it has.
-    doubles : sequence of str
-        The settings that do not go through float32.
+    It takes so many ``states``. With ``by_rows``, unless ``lazy_update`` is False, a row-sparse gradient
+    changes only the rows that it has. ``doubles`` are the settings that do not go through float32.
     """
 
     def __init__(self, rule, states: int, by_rows: bool = False, doubles=()):

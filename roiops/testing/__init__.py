@@ -8,54 +8,8 @@ compare with values known otherwise; :func:`check_consistency` compares devices 
 they declare: outputs that forward leaves unwritten are an error, and what a backward does not declare is NaN.
 """
 
-from .checks import (
-    check_consistency,
-    check_numeric_gradient,
-    check_operator_gradient,
-    check_symbolic_backward,
-    check_symbolic_forward,
-    simple_forward,
-)
-from .comparing import (
-    almost_equal,
-    assert_allclose,
-    assert_almost_equal,
-    assert_exception,
-    default_context,
-    default_dtype,
-    get_atol,
-    get_rtol,
-    list_gpus,
-    rand_ndarray,
-    rand_shape_2d,
-    rand_shape_3d,
-    rand_shape_nd,
-    random_arrays,
-    same,
-    set_default_context,
-)
+from . import checks, comparing
+from .checks import *  # noqa: F403
+from .comparing import *  # noqa: F403
 
-__all__ = [
-    "almost_equal",
-    "assert_allclose",
-    "assert_almost_equal",
-    "assert_exception",
-    "check_consistency",
-    "check_numeric_gradient",
-    "check_operator_gradient",
-    "check_symbolic_backward",
-    "check_symbolic_forward",
-    "default_context",
-    "default_dtype",
-    "get_atol",
-    "get_rtol",
-    "list_gpus",
-    "rand_ndarray",
-    "rand_shape_2d",
-    "rand_shape_3d",
-    "rand_shape_nd",
-    "random_arrays",
-    "same",
-    "set_default_context",
-    "simple_forward",
-]
+__all__ = [*checks.__all__, *comparing.__all__]

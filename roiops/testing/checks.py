@@ -13,6 +13,15 @@ from ..operators.checks import enforced
 from ..operators.imperative import Invocation
 from .comparing import assert_almost_equal, default_context, get_atol, get_rtol, host, tolerance_for
 
+__all__ = [
+    "check_consistency",
+    "check_numeric_gradient",
+    "check_operator_gradient",
+    "check_symbolic_backward",
+    "check_symbolic_forward",
+    "simple_forward",
+]
+
 #: For each dtype: step and tolerances of a numeric gradient. A step is a power of two, so that adding it to
 #: an input loses no bits.
 _NUMERIC = {

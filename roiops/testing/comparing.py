@@ -8,6 +8,25 @@ from .. import random
 from ..context import Context, current_context, num_gpus
 from ..ndarray import NDArray, array
 
+__all__ = [
+    "almost_equal",
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_exception",
+    "default_context",
+    "default_dtype",
+    "get_atol",
+    "get_rtol",
+    "list_gpus",
+    "rand_ndarray",
+    "rand_shape_2d",
+    "rand_shape_3d",
+    "rand_shape_nd",
+    "random_arrays",
+    "same",
+    "set_default_context",
+]
+
 #: For each dtype: relative and absolute tolerance of a comparison.
 _TOLERANCES = {
     np.dtype(np.float16): (1e-2, 1e-1),

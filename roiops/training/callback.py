@@ -1,5 +1,6 @@
 """Functions that a module calls after batches and epochs."""
 
+import functools
 import logging
 import math
 import time
@@ -16,6 +17,17 @@ __all__ = [
 ]
 
 
+def every(period, save):
+    """An epoch-end callback that calls ``save(number of the epoch, symbol, parameters, states)`` so often."""
+    period = max(1, int(period))
+
+    def callback(epoch, sym=None, arg=None, aux=None):
+        if (epoch + 1) % period == 0:
+            save(epoch + 1, sym, arg, aux)
+
+    return callback
+
+
 def module_checkpoint(mod, prefix, period=1, save_optimizer_states=False):
     """After every ``period`` epochs, save the module's symbol and parameters, as an epoch-end callback.
 
@@ -24,24 +36,12 @@ def module_checkpoint(mod, prefix, period=1, save_optimizer_states=False):
     save_optimizer_states : bool
         Whether to save what the optimizer needs to go on exactly, too.
     """
-    period = max(1, int(period))
-
-    def callback(epoch, sym=None, arg=None, aux=None):
-        if (epoch + 1) % period == 0:
-            mod.save_checkpoint(prefix, epoch + 1, save_optimizer_states)
-
-    return callback
+    return every(period, lambda epoch, *_: mod.save_checkpoint(prefix, epoch, save_optimizer_states))
 
 
 def do_checkpoint(prefix, period=1):
     """After every ``period`` epochs, save symbol and parameters, as an epoch-end callback."""
-    period = max(1, int(period))
-
-    def callback(epoch, sym, arg, aux):
-        if (epoch + 1) % period == 0:
-            save_checkpoint(prefix, epoch + 1, sym, arg, aux)
-
-    return callback
+    return every(period, functools.partial(save_checkpoint, prefix))
 
 
 def log_train_metric(period, auto_reset=False):

@@ -51,12 +51,7 @@ class Declared:
 class Factory:
     """The known subclasses of ``base``, by lower-case name.
 
-    Parameters
-    ----------
-    base : type
-        What every registered class derives from.
-    kind : str
-        What errors call such a class, and the key of its name in a configuration dict: ``"metric"``.
+    ``kind`` is what errors call such a class, and the key of its name in a configuration dict: ``"metric"``.
     """
 
     def __init__(self, base: type, kind: str):
@@ -128,4 +123,4 @@ def _parameters(klass: type) -> list[str]:
         names += [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
         if not any(one.kind is one.VAR_KEYWORD for one in parameters):
             break
-    return names
+    return list(dict.fromkeys(names))

@@ -296,7 +296,29 @@ class NDArrayIter(DataIter):
         return self._short()
 
 
-class ResizeIter(DataIter):
+class _OfBatches(DataIter):
+    """An iterator that overrides :meth:`next` and can be asked for the parts of its last batch, too."""
+
+    current_batch = None
+
+    def iter_next(self):
+        self.current_batch = next(self, None)
+        return self.current_batch is not None
+
+    def getdata(self):
+        return self.current_batch.data
+
+    def getlabel(self):
+        return self.current_batch.label
+
+    def getindex(self):
+        return self.current_batch.index
+
+    def getpad(self):
+        return self.current_batch.pad
+
+
+class ResizeIter(_OfBatches):
     """Another iterator with ``size`` batches an epoch, started anew in between where it is shorter.
 
     Parameters
@@ -333,7 +355,7 @@ class ResizeIter(DataIter):
             return self.data_iter.next()
 
 
-class PrefetchingIter(DataIter):
+class PrefetchingIter(_OfBatches):
     """Make the batches of one or several iterators in a thread, ahead of their use.
 
     An exception in the thread is raised by :meth:`next`.
@@ -371,8 +393,7 @@ class PrefetchingIter(DataIter):
     def _described(self, attribute, renames):
         result = []
         for i, each in enumerate(self.iters):
-            for desc in getattr(each, attribute):
-                desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+            for desc in descriptions(getattr(each, attribute)):
                 name = renames[i].get(desc.name, desc.name) if renames else desc.name
                 result.append(DataDesc(name, desc.shape, desc.dtype, desc.layout))
         return result

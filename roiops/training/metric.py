@@ -173,11 +173,15 @@ def create(metric, *args, **kwargs) -> EvalMetric:
 _NAMES = {"output_names": None, "label_names": None}
 
 
-class _PairMetric(EvalMetric):
-    """A metric that takes labels and outputs in pairs."""
+class _OwnMetric(EvalMetric):
+    """A metric of this module: each keeps the global sum, too."""
 
-    def __init__(self, name, output_names, label_names, **kwargs):
+    def __init__(self, name, output_names=None, label_names=None, **kwargs):
         super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
+
+
+class _PairMetric(_OwnMetric):
+    """A metric that takes labels and outputs in pairs."""
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
@@ -201,8 +205,7 @@ class Accuracy(Declared, _PairMetric, takes={"axis": 1, "name": "accuracy", **_N
     def measure(self, label, pred):
         if pred.shape != label.shape:
             pred = pred.argmax(self.axis)
-        if pred.size != label.size:
-            raise ShapeError(f"Accuracy: {label.size} labels for {pred.size} predictions")
+        _same_count("Accuracy", label, pred.ravel())
         hits = pred.astype(numpy.int32).ravel() == label.astype(numpy.int32).ravel()
         return int(hits.sum()), hits.size
 
@@ -231,26 +234,38 @@ class TopKAccuracy(_PairMetric):
         return int((best == label.astype(numpy.int32).reshape(-1, 1)).sum()), len(pred)
 
 
-class _Averaged(EvalMetric):
+class _Gathering(_OwnMetric):
+    """A metric that gathers more than a sum and a number, since the last reset and in all of the epoch."""
+
+    #: What is gathered at first; it is never changed in place.
+    _nothing: object
+
+    def reset(self):
+        self._everything = self._nothing
+        super().reset()
+
+    def reset_local(self):
+        self._since = self._nothing
+        super().reset_local()
+
+    def _gather(self, merge, batch) -> None:
+        self._since, self._everything = merge(self._since, batch), merge(self._everything, batch)
+
+
+class _Averaged(_Gathering):
     """The mean of the updates' scores (``macro``), or the score of all samples (``micro``)."""
 
-    def __init__(self, name, output_names=None, label_names=None, average="macro", has_global_stats=True):
+    def __init__(self, name, output_names=None, label_names=None, average="macro"):
         if average not in ("macro", "micro"):
             raise ParamError(f"{type(self).__name__}: average must be 'macro' or 'micro', got {average!r}")
         self.average = average
-        super().__init__(name, output_names, label_names, has_global_stats, average=average)
+        super().__init__(name, output_names, label_names, average=average)
 
 
 class _BinaryMetric(_Averaged):
     """A score of the counts (true positive, false positive, false negative, true negative)."""
 
-    def reset(self):
-        self._global_counts = numpy.zeros(4)
-        super().reset()
-
-    def reset_local(self):
-        self._counts = numpy.zeros(4)
-        super().reset_local()
+    _nothing = numpy.zeros(4)
 
     def update(self, labels, preds):
         counts = numpy.zeros(4)
@@ -259,11 +274,10 @@ class _BinaryMetric(_Averaged):
         if self.average == "macro":  # the mean of the updates' scores
             self.add(self.score(*counts), 1)
             return
-        self._counts += counts
-        self._global_counts += counts
-        self.num_inst, self.global_num_inst = self._counts.sum(), self._global_counts.sum()
-        self.sum_metric = self.score(*self._counts) * self.num_inst
-        self.global_sum_metric = self.score(*self._global_counts) * self.global_num_inst
+        self._gather(numpy.add, counts)
+        self.num_inst, self.global_num_inst = self._since.sum(), self._everything.sum()
+        self.sum_metric = self.score(*self._since) * self.num_inst
+        self.global_sum_metric = self.score(*self._everything) * self.global_num_inst
 
     def _count(self, label, pred):
         _same_count(type(self).__name__, label, pred)
@@ -298,25 +312,17 @@ class MCC(Declared, _BinaryMetric, takes={"name": "mcc", **_NAMES, "average": "m
 
 
 @register
-class PCC(Declared, _PairMetric, takes={"name": "pcc", **_NAMES}):
+class PCC(Declared, _Gathering, takes={"name": "pcc", **_NAMES}):
     """The correlation of labels and predicted classes: that of Matthews, for any number of classes."""
 
-    def reset(self):
-        self._everything = numpy.zeros((2, 2))
-        super().reset()
-
-    def reset_local(self):
-        super().reset_local()
-        self._since = numpy.zeros((2, 2))
+    _nothing = numpy.zeros((2, 2))
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
             label = label.astype(numpy.int64)
             chosen = (pred if pred.shape == label.shape else pred.argmax(axis=1)).astype(numpy.int64)
             _same_count("PCC", label, chosen)
-            pairs = numpy.stack([chosen.ravel(), label.ravel()])
-            self._since = _counted(self._since, pairs)
-            self._everything = _counted(self._everything, pairs)
+            self._gather(_counted, numpy.stack([chosen.ravel(), label.ravel()]))
         self.add(0.0, 1)
 
     def get(self):
@@ -430,16 +436,11 @@ class NegativeLogLikelihood(CrossEntropy, takes={"eps": 1e-12, "name": "nll-loss
 class PearsonCorrelation(_Averaged):
     """Pearson's correlation: the mean of the batches' (``macro``) or of all values (``micro``)."""
 
+    #: A number of pairs, their mean and their scatter matrix.
+    _nothing = 0, numpy.zeros(2), numpy.zeros((2, 2))
+
     def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
         super().__init__(name, output_names, label_names, average)
-
-    def reset(self):
-        self._everything = _NO_MOMENTS
-        super().reset()
-
-    def reset_local(self):
-        self._since = _NO_MOMENTS
-        super().reset_local()
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
@@ -448,7 +449,7 @@ class PearsonCorrelation(_Averaged):
             if self.average == "macro":
                 self.add(float(numpy.corrcoef(both)[0, 1]), 1)
             else:
-                self._since, self._everything = _merged(self._since, both), _merged(self._everything, both)
+                self._gather(_merged, both)
                 self.num_inst, self.global_num_inst = self._since[0], self._everything[0]
 
     def get(self):
@@ -458,10 +459,6 @@ class PearsonCorrelation(_Averaged):
         return (
             super().get_global() if self.average == "macro" else (self.name, _of_moments(*self._everything))
         )
-
-
-#: A number of pairs, their mean and their scatter matrix.
-_NO_MOMENTS = 0, numpy.zeros(2), numpy.zeros((2, 2))
 
 
 def _merged(moments, both):
@@ -481,11 +478,8 @@ def _of_moments(count, mean, scatter) -> float:
 
 @alias("torch", "caffe")
 @register
-class Loss(EvalMetric):
+class Loss(Declared, _OwnMetric, takes={"name": "loss", **_NAMES}):
     """The mean of the outputs themselves, for outputs that are losses."""
-
-    def __init__(self, name="loss", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def update(self, labels, preds):
         for pred in preds if isinstance(preds, list | tuple) else [preds]:
@@ -494,7 +488,7 @@ class Loss(EvalMetric):
 
 
 @register
-class CustomMetric(EvalMetric):
+class CustomMetric(_OwnMetric):
     """A function of (label, prediction), both NumPy arrays, that gives a value or (sum, number).
 
     Parameters
@@ -511,7 +505,7 @@ class CustomMetric(EvalMetric):
         if name is None:
             name = feval.__name__
             name = f"custom({name})" if "<" in name else name
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+        super().__init__(name, output_names, label_names)
         self._feval, self._allow_extra_outputs = feval, allow_extra_outputs
 
     def update(self, labels, preds):
@@ -527,12 +521,12 @@ class CustomMetric(EvalMetric):
 
 @alias("composite")
 @register
-class CompositeEvalMetric(EvalMetric):
+class CompositeEvalMetric(_OwnMetric):
     """Several metrics as one; its values come as lists."""
 
     def __init__(self, metrics=None, name="composite", output_names=None, label_names=None):
         self.metrics = [create(each) for each in metrics or ()]
-        super().__init__(name, output_names, label_names, has_global_stats=True)
+        super().__init__(name, output_names, label_names)
 
     def add(self, metric) -> None:
         """Take in a further metric."""

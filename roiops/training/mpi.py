@@ -11,6 +11,7 @@ placed differently; this one cannot, so that the numbers depend on nothing but t
 """
 
 import hashlib
+import itertools
 import os
 import sys
 import time
@@ -116,13 +117,7 @@ class DistributedKVStore(KVStore):
         return NDArray(exchange.arrays["sum"]).as_in_context(context)
 
     def check_equal(self, arrays: dict) -> None:
-        """Raise unless every rank has the same bits in these arrays; the error names the array.
-
-        Parameters
-        ----------
-        arrays : dict of NDArray
-            By name, the same names on every rank.
-        """
+        """Raise unless every rank has the same names and bits in these arrays; the error names the array."""
         digests = {name: _digest(array) for name, array in arrays.items()}
         whole = hashlib.blake2b("".join(f"{n}{d}" for n, d in digests.items()).encode()).hexdigest()
         if len(set(self.comm.allgather(whole))) == 1:
@@ -197,17 +192,8 @@ class GradientExchange:
     executor writes its gradients there, and pieces of the block are sent as they are. A second block of the
     same size receives.
 
-    Parameters
-    ----------
-    comm : mpi4py.MPI.Comm
-        The ranks.
-    arrays : list of (name, shape, dtype)
-        What is added up, in the order in which it becomes ready.
-    bucket_bytes : int, optional
-        About how much travels at once; see :func:`bucket_bytes_for`.
-    parts : pair of mpi4py.MPI.Comm, optional
-        Copies of ``comm`` for the two parts of a sum, made unless given. Exchanges may share them if they are
-        not under way at the same time.
+    ``arrays`` are triples of name, shape and dtype. About ``bucket_bytes`` travel at once. ``parts`` are
+    copies of ``comm`` for the two parts of a sum; exchanges that are never under way together may share them.
 
     Attributes
     ----------
@@ -235,13 +221,10 @@ class GradientExchange:
     def _lay_out(self, arrays, bucket_bytes) -> None:
         """Give every array its place, and cut the whole into buckets. A change of dtype ends a block."""
         start = 0
-        while start < len(arrays):
-            dtype = np.dtype(arrays[start][2])
-            stop = start
-            while stop < len(arrays) and np.dtype(arrays[stop][2]) == dtype:
-                stop += 1
-            self._lay_out_block(arrays[start:stop], start, dtype, bucket_bytes)
-            start = stop
+        for dtype, of_dtype in itertools.groupby(arrays, key=lambda each: np.dtype(each[2])):
+            block = list(of_dtype)
+            self._lay_out_block(block, start, dtype, bucket_bytes)
+            start += len(block)
 
     def _lay_out_block(self, arrays, first_number, dtype, bucket_bytes) -> None:
         ranks = self._ranks
@@ -336,21 +319,9 @@ class RankedModule:
     Its gradients are added up while backward runs. Its auxiliary states, such as the running means of
     BatchNorm, take the mean of the ranks' changes, so that they are the same on all ranks, too.
 
-    Parameters
-    ----------
-    store : DistributedKVStore
-        The ranks.
-    weights, auxiliary : dict of NDArray
-        The module's parameters and auxiliary states; they become those of rank 0.
-    trained : list of str
-        The parameters that get a gradient, in the order in which backward finishes them.
-    during_backward : bool
-        Whether gradients may travel before backward is done; not where several backwards add up in them.
-
-    Attributes
-    ----------
-    gradients : dict of NDArray
-        Where the executors have to write the gradients.
+    Weights and auxiliary states, by name, become those of rank 0. ``trained`` lists the parameters that get a
+    gradient in the order in which backward finishes them; executors write into ``gradients``. They travel
+    ``during_backward`` unless several backwards add up in them.
     """
 
     def __init__(self, store: DistributedKVStore, weights, auxiliary, trained, during_backward=True):

@@ -250,3 +250,14 @@ def test_the_arrays_of_an_iterator_are_ndarrays():
     batches = mx.io.NDArrayIter({"b": np.ones((4, 2)), "a": np.zeros((4, 3))}, np.arange(4.0), 2)
     assert [(name, each.shape) for name, each in batches.data] == [("a", (4, 3)), ("b", (4, 2))]
     assert batches.label[0][1].asnumpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("make", [lambda inner: mx.io.ResizeIter(inner, 2), mx.io.PrefetchingIter])
+def test_batches_can_be_asked_for_part_by_part(make):
+    batches = make(mx.io.NDArrayIter(np.arange(3), np.arange(3) + 10, batch_size=2))
+    seen = []
+    while batches.iter_next():
+        (data,), (label,) = batches.getdata(), batches.getlabel()
+        assert batches.getindex().tolist() == data.asnumpy().tolist()
+        seen.append((data.asnumpy().tolist(), label.asnumpy().tolist(), batches.getpad()))
+    assert seen == [([0, 1], [10, 11], 0), ([2, 0], [12, 10], 1)]

@@ -391,10 +391,15 @@ def test_buckets_share_parameters_and_optimizer():
     assert metric.num_inst == 5
 
 
-def test_states_are_set_not_trained():
+@pytest.mark.parametrize("buckets", [False, True])
+def test_states_are_set_not_trained(buckets):
     state = mx.sym.Variable("state")
     net = mx.sym.SoftmaxOutput(mx.sym.Variable("data") + state, name="softmax")
-    module = mx.mod.Module(net, state_names=["state"])
+    if buckets:
+        named = (net, ["data"], ["softmax_label"])
+        module = mx.mod.BucketingModule(lambda key: named, 1, state_names=["state"])
+    else:
+        module = mx.mod.Module(net, state_names=["state"])
     module.bind([("data", (1, 2))], [("softmax_label", (1,))])
     module.init_params()
     module.set_states(value=3)
@@ -477,6 +482,12 @@ def trained(contexts, steps=4, **options):
         module.forward_backward(mx.io.DataBatch([mx.nd.array(data)], [mx.nd.array(label)]))
         module.update()
     return module
+
+
+def test_devices_of_buckets_take_parts_of_unequal_size():
+    module = mx.mod.BucketingModule(bucket, 4, context=TWO, work_load_list=[2, 1])
+    module.bind([("data", (6, 4, 2))], [("softmax_label", (6,))])
+    assert module._curr_module._exec_group.slices == [slice(0, 4), slice(4, 6)]
 
 
 @pytest.mark.parametrize(

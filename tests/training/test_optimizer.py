@@ -226,6 +226,9 @@ def test_names_and_own_rules():
         ParamError, match=r"SGD: unknown parameter 'momentun'; did you mean 'momentum'\? \(it"
     ):
         mx.optimizer.create("sgd", learning_rate=0.1, momentun=0.9)
+    with pytest.raises(ParamError, match="it takes: learning_rate, beta1") as caught:
+        mx.optimizer.create("adam", foo=1)
+    assert str(caught.value).count("learning_rate") == 1  # its own and its base's are one
     weight = mx.gluon.Parameter("w", shape=(1,))
     weight.initialize()
     with pytest.raises(

@@ -167,7 +167,8 @@ class _Converter:
 
     def run(self) -> Conversion:
         self._check_shapes()
-        self._find_lowerings()
+        nodes = [node for node in self.order if not node.is_variable]
+        self.lowerings = {id(node): lowering.find(*node.require_prop().lowered_as) for node in nodes}
         self.needed = self._reachable()
         try:
             self._infer()
@@ -215,12 +216,6 @@ class _Converter:
 
     # -- what there is to do -----------------------------------------------------------------------------
 
-    def _find_lowerings(self):
-        self.lowerings = {}
-        for node in self.order:
-            if not node.is_variable:
-                self.lowerings[id(node)] = lowering.find(*node.require_prop().lowered_as)
-
     def _inputs(self, node) -> list:
         """``(entry, name)`` of the inputs that inference reads."""
         found = self.lowerings[id(node)]
@@ -262,12 +257,9 @@ class _Converter:
                     )
         return found
 
-    def _letters(self) -> list:
-        return list(dict.fromkeys(d for shape in self.given.values() for d in shape if isinstance(d, str)))
-
     def _trials(self) -> list:
         """The shapes of one trial as they are given, or the inferred shapes of several."""
-        letters = self._letters()
+        letters = list(dict.fromkeys(d for shape in self.given.values() for d in shape if isinstance(d, str)))
         if not letters:
             return [self.given]
         found, error = self._try(letters)

@@ -6,14 +6,12 @@ A cell makes one time step of a graph; ``unroll`` makes many. Weights are variab
 
 import sys
 
+from . import cells, convolution, sentences
 from .cells import *  # noqa: F403
-from .cells import __all__ as _cells
 from .convolution import *  # noqa: F403
-from .convolution import __all__ as _convolution
 from .sentences import *  # noqa: F403
-from .sentences import __all__ as _sentences
 
-__all__ = [*_cells, *_convolution, *_sentences]
+__all__ = [*cells.__all__, *convolution.__all__, *sentences.__all__]
 
 #: MXNet's two modules of this one.
 io = rnn_cell = sys.modules[__name__]

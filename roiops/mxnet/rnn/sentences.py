@@ -1,12 +1,14 @@
 """Checkpoints of recurrent cells, and the batches that language models take."""
 
 import bisect
+import functools
 import random
 
 import numpy as np
 
 from ...errors import MXNetError
 from ...ndarray import array
+from ...training.callback import every
 from ...training.checkpoint import load_checkpoint, save_checkpoint
 from ...training.io import DataBatch, DataDesc, DataIter
 from .cells import BaseRNNCell
@@ -41,12 +43,7 @@ def load_rnn_checkpoint(cells, prefix, epoch):
 
 def do_rnn_checkpoint(cells, prefix, period=1):
     """A callback that saves every ``period`` epochs."""
-
-    def save(epoch, symbol=None, arg_params=None, aux_params=None):
-        if (epoch + 1) % max(1, int(period)) == 0:
-            save_rnn_checkpoint(cells, prefix, epoch + 1, symbol, arg_params, aux_params)
-
-    return save
+    return every(period, functools.partial(save_rnn_checkpoint, cells, prefix))
 
 
 def encode_sentences(

@@ -46,6 +46,7 @@ class BucketingModule(CompositeModule):
         self._options = {
             "logger": logger,
             "context": context,
+            "work_load_list": work_load_list,
             "fixed_param_names": fixed_param_names,
             "state_names": state_names,
             "group2ctxs": group2ctxs,
@@ -176,6 +177,14 @@ class BucketingModule(CompositeModule):
         self._require("update", optimizer=True)
         # The default network's numbering holds for all: a key may lack parameters or order them otherwise.
         self._curr_module._update_as(self._buckets[self._default_bucket_key])
+
+    def get_states(self, merge_multi_context=True) -> list:
+        """The arrays of ``state_names`` in the current network."""
+        return self._curr_module.get_states(merge_multi_context)
+
+    def set_states(self, states=None, value=None) -> None:
+        """Set them, as :meth:`Module.set_states` does."""
+        self._curr_module.set_states(states, value)
 
     def update_metric(self, eval_metric, labels, pre_sliced=False) -> None:
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)

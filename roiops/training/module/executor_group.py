@@ -31,14 +31,9 @@ def split_batch(batch_size: int, workload) -> list[slice]:
 
 
 def gradient_requests(symbol, grad_req, trained, inputs, for_training=True) -> dict[str, str]:
-    """``write``, ``add`` or ``null`` for each argument of a module.
+    """``write``, ``add`` or ``null`` for each argument of a module, by what the user asks for.
 
-    Parameters
-    ----------
-    grad_req : str, list or dict
-        What the user asks for.
-    trained, inputs : collection of str
-        Parameters that are trained, and inputs whose gradient is wanted; the others get ``null``.
+    Arguments that are neither ``trained`` nor ``inputs`` whose gradient is wanted get ``null``.
     """
     arguments = symbol.list_arguments()
     if not for_training:
@@ -78,29 +73,9 @@ def _groups_of_devices(group2ctxs, count: int) -> list:
 class DataParallelExecutorGroup:
     """Executors of one symbol, each on its device and its slice of the batch.
 
-    Parameters
-    ----------
-    symbol : Symbol
-        The network.
-    contexts : list of Context
-        The devices.
-    workload : list of float or None
-        How much of the batch each device takes, in proportion; alike unless given.
-    data_shapes, label_shapes : list of DataDesc or of (name, shape)
-        The inputs and labels of a whole batch.
-    param_names : list of str
-        The arguments that are parameters.
-    for_training, inputs_need_grad, fixed_param_names, grad_req, state_names, group2ctxs
-        As for :class:`Module`.
-    shared_group : DataParallelExecutorGroup, optional
-        Another group, whose arrays are used where names, shapes and types agree.
-
-    Attributes
-    ----------
-    execs : list of Executor
-        One a device.
-    slices : list of slice
-        The rows of the batch that each of them computes.
+    The parameters are those of :class:`Module` and of its ``bind``. ``shared_group``, another group, or
+    ``shared``, a group's ``arrays``, lend theirs where names, shapes and types agree. ``execs`` has an
+    executor for each device, ``slices`` the rows of the batch that it computes.
     """
 
     def __init__(
