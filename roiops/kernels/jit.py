@@ -29,6 +29,7 @@ from .numba_insides import (
     KEEP,
     KERNEL,
     UNCOUNTED,
+    compiler_lock,
     entry_of,
     kept_size,
     launcher_by,
@@ -240,6 +241,9 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+    # A child would wait for good for a thread that compiled in its parent: a fork waits until it has.
+    _lock = compiler_lock()
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 #: Vector operations, rough processor cycles, that are worth another thread: about 10 us.

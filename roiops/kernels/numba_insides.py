@@ -27,6 +27,7 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 import weakref
 from types import SimpleNamespace
 
@@ -491,6 +492,15 @@ def _kind(compiled, value):
     if type(value) is int:
         return int, value >> 63  # one that needs 64 bits is unsigned
     return type(value) if type(value) in _OF_ONE_TYPE else compiled.typeof_pyval(value)
+
+
+def compiler_lock():
+    """The lock that numba holds while it compiles; a lock of nobody's where it is not to be found."""
+    try:
+        from numba.core.compiler_lock import global_compiler_lock
+    except ImportError:
+        return threading.Lock()
+    return getattr(global_compiler_lock, "_lock", threading.Lock())
 
 
 def threads_launcher() -> int:

@@ -820,6 +820,26 @@ def test_a_child_forked_while_a_thread_draws_can_draw():
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=60)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_while_a_thread_compiles_can_compile():
+    script = (
+        "import os, threading, time, numba, roiops.kernels.jit\n"
+        "from numba.core.compiler_lock import global_compiler_lock\n"
+        "begun = threading.Event()\n"
+        "def compile():\n"
+        "    with global_compiler_lock:\n"
+        "        begun.set()\n"
+        "        time.sleep(1)\n"
+        "threading.Thread(target=compile).start()\n"
+        "begun.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(numba.njit(lambda x: x + 1)(6))\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, timeout=120)
+
+
 def test_the_first_forward_in_two_threads_at_once():
     script = (
         "import sys, threading, roiops as mx\n"
