@@ -10,14 +10,6 @@ from ...mxnet.rnn.steps import make_state
 from ...ndarray import NDArray
 from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
-from .cells import (
-    BidirectionalCell,
-    DropoutCell,
-    GRUCell,
-    HybridSequentialRNNCell,
-    LSTMCell,
-    RNNCell,
-)
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -102,26 +94,6 @@ class _RNNLayer(Declared, HybridBlock):
                 weight.shape = (self._gates * self._hidden_size, width)
             width = self._out * len(self._directions)
 
-    def _unfuse(self) -> HybridSequentialRNNCell:
-        """The same layers as a stack of cells, which have these parameters."""
-        if self._projection_size or self._state_clip_min is not None:
-            raise AssertionError(
-                f"{type(self).__name__}: layers with a projection or clipped states are no stack of cells"
-            )
-        make = {"rnn_relu": RNNCell, "rnn_tanh": RNNCell, "lstm": LSTMCell, "gru": GRUCell}[self._mode]
-        kind = {"activation": self._mode[4:]} if make is RNNCell else {}
-        kind |= {name: getattr(self, f"_{name}") for name in (*_WEIGHTS, *_BIASES)}
-        stack, width = HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
-        with stack.name_scope():
-            for i in range(self._num_layers):
-                names = [f"{direction}{i}_" for direction in self._directions]
-                cells = [make(self._hidden_size, input_size=width, prefix=name, **kind) for name in names]
-                stack.add(BidirectionalCell(*cells) if len(cells) == 2 else cells[0])
-                if self._dropout > 0 and i != self._num_layers - 1:
-                    stack.add(DropoutCell(self._dropout))
-                width = self._hidden_size * len(self._directions)
-        return stack
-
     def __call__(self, inputs, states=None, **kwargs):
         self._skip_states = states is None
         if states is None:
@@ -171,13 +143,13 @@ class _RNNLayer(Declared, HybridBlock):
         return outputs if self._skip_states else (outputs, states)
 
 
-_WEIGHTS = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
-_BIASES = {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
+_FILLED = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
+_FILLED |= {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
 _LAST = {"dtype": "float32", "use_sequence_length": False}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 _DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
-_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES, "input_size": 0, **_LAST}
-_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_FILLED, "input_size": 0, **_LAST}
+_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **_FILLED}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
 
