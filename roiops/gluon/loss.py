@@ -33,15 +33,7 @@ def _log_sigmoid_loss(F, pred, label):
 
 
 class Loss(Declared, HybridBlock, takes=_WEIGHTED):
-    """Base of losses.
-
-    Parameters
-    ----------
-    weight : float or None
-        A factor on the loss.
-    batch_axis : int
-        The axis of the samples.
-    """
+    """Base of losses: ``weight`` is a factor on the loss, ``batch_axis`` the axis of the samples."""
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
@@ -94,16 +86,10 @@ SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
 
 class SoftmaxCrossEntropyLoss(Loss, takes=_OF_CLASSES):
-    """The cross-entropy of classes.
+    """The cross-entropy of classes, which lie along ``axis``.
 
-    Parameters
-    ----------
-    axis : int
-        The axis of the classes.
-    sparse_label : bool
-        Whether labels are numbers of classes, not probabilities.
-    from_logits : bool
-        Whether predictions are logarithms of probabilities.
+    Labels are numbers of classes, with ``sparse_label=False`` probabilities; ``from_logits`` says that
+    predictions are logarithms of probabilities.
     """
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):

@@ -173,16 +173,9 @@ class Linear(Layer):
 
 
 class Dense(Linear, takes={**_DENSE, **_INITIALIZERS, "in_units": 0}):
-    """``activation(x W' + b)``, a fully connected layer.
+    """``activation(x W' + b)``, a fully connected layer: ``units`` numbers of the ``in_units`` of each row.
 
-    Parameters
-    ----------
-    units : int
-        How many numbers come out of each row.
-    flatten : bool
-        Whether all axes but the first count as one; else the last one alone is read.
-    in_units : int
-        How many go in; found from the first batch unless given.
+    With ``flatten``, all axes but the first count as one; else the last one alone is read.
     """
 
     _op_name = "FullyConnected"

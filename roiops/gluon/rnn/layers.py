@@ -15,13 +15,7 @@ __all__ = ["GRU", "LSTM", "RNN"]
 
 
 class _RNNLayer(Declared, HybridBlock):
-    """Base of the recurrent layers.
-
-    Parameters
-    ----------
-    layout : str
-        ``"TNC"`` or ``"NTC"``.
-    """
+    """Base of the recurrent layers; ``layout`` is ``"TNC"`` or ``"NTC"``."""
 
     _gates, _mode = 1, ""
     # Those that not every layer takes.

@@ -20,12 +20,7 @@ _TAKES |= {"op_name": None, "adj": None}
 class DeformableConvolution(Linear, takes=_TAKES):
     """A convolution of pixels beside those of the window: how far beside, another convolution tells.
 
-    Parameters
-    ----------
-    num_deformable_group : int
-        How many groups of channels have offsets of their own.
-    offset_use_bias : bool
-        Whether the convolution that gives the offsets has a bias.
+    Each of ``num_deformable_group`` groups of channels has offsets of its own.
     """
 
     #: How many numbers the convolution of the offsets gives for each pixel of the window.
