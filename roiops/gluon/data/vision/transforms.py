@@ -142,10 +142,14 @@ def Resize(size, keep_ratio=False, interpolation=1):
     return image.ForceResizeAug(_pair(size), interpolation)
 
 
+def _cropped(picture, **place):  # a function that pickle finds, for workers
+    return ndarray.image.crop(picture, **place)
+
+
 @_augmenting
 def CropResize(x, y, width, height, size=None, interpolation=None):
     """A part of a picture, in another size if one is given."""
-    crop = functools.partial(ndarray.image.crop, x=x, y=y, width=width, height=height)
+    crop = functools.partial(_cropped, x=x, y=y, width=width, height=height)
     method = 1 if interpolation is None else interpolation
     resize = [] if size is None else [image.ForceResizeAug(_pair(size), method)]
     return image.SequentialAug([crop, *resize])
