@@ -324,14 +324,13 @@ class HybridLambda(HybridBlock):
     def __init__(self, function, prefix=None):
         super().__init__(prefix=prefix)
         self._func_name = function if isinstance(function, str) else function.__name__
-        if isinstance(function, str):
-            if not (hasattr(ndarray, function) and hasattr(symbol, function)):
-                raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
-            self._func = lambda F, *args: getattr(F, self._func_name)(*args)
-        else:
-            self._func = function
+        self._func = function
+        if isinstance(function, str) and not (hasattr(ndarray, function) and hasattr(symbol, function)):
+            raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
 
     def hybrid_forward(self, F, x, *args):
+        if isinstance(self._func, str):
+            return getattr(F, self._func)(x, *args)
         return self._func(F, x, *args)
 
     def __repr__(self):
