@@ -459,10 +459,9 @@ class Function:
         training = current.training
         with Mode(tape=None):
             outputs = self.forward(*inputs)
-        results = _as_list(outputs)
         if current.tape is None:
             return outputs
-        results = [each.detach() for each in results]
+        results = [each.detach() for each in _as_list(outputs)]
 
         def go_back(out_grads, reqs, in_grads):
             context = inputs[0].context
