@@ -10,6 +10,7 @@ from ...mxnet.rnn.steps import make_state
 from ...ndarray import NDArray
 from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
+from .cells import FILLED
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -137,13 +138,11 @@ class _RNNLayer(Declared, HybridBlock):
         return outputs if self._skip_states else (outputs, states)
 
 
-_FILLED = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
-_FILLED |= {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
 _LAST = {"dtype": "float32", "use_sequence_length": False}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 _DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
-_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_FILLED, "input_size": 0, **_LAST}
-_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **_FILLED}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **FILLED, "input_size": 0, **_LAST}
+_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **FILLED}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
 
