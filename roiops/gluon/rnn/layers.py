@@ -10,7 +10,7 @@ from ...mxnet.rnn.steps import make_state
 from ...ndarray import NDArray
 from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
-from .cells import FILLED
+from . import cells
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -89,6 +89,26 @@ class _RNNLayer(Declared, HybridBlock):
                 weight.shape = (self._gates * self._hidden_size, width)
             width = self._out * len(self._directions)
 
+    def _unfuse(self) -> cells.HybridSequentialRNNCell:
+        """The same layers as a stack of cells, which have these parameters."""
+        if self._projection_size or self._state_clip_min is not None:
+            raise AssertionError(
+                f"{type(self).__name__}: layers with a projection or clipped states are no stack of cells"
+            )
+        make = {"lstm": cells.LSTMCell, "gru": cells.GRUCell}.get(self._mode, cells.RNNCell)
+        kind = {"activation": self._mode[4:]} if make is cells.RNNCell else {}
+        kind |= {name: getattr(self, f"_{name}") for name in cells.FILLED}
+        stack, width = cells.HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
+        with stack.name_scope():
+            for i in range(self._num_layers):
+                names = [f"{direction}{i}_" for direction in self._directions]
+                layer = [make(self._hidden_size, input_size=width, prefix=name, **kind) for name in names]
+                stack.add(cells.BidirectionalCell(*layer) if len(layer) == 2 else layer[0])
+                if self._dropout > 0 and i != self._num_layers - 1:
+                    stack.add(cells.DropoutCell(self._dropout))
+                width = self._hidden_size * len(self._directions)
+        return stack
+
     def __call__(self, inputs, states=None, **kwargs):
         self._skip_states = states is None
         if states is None:
@@ -141,8 +161,8 @@ class _RNNLayer(Declared, HybridBlock):
 _LAST = {"dtype": "float32", "use_sequence_length": False}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 _DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
-_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **FILLED, "input_size": 0, **_LAST}
-_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **FILLED}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **cells.FILLED, "input_size": 0, **_LAST}
+_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **cells.FILLED}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
 
