@@ -93,8 +93,7 @@ class _GatedCell(Declared, HybridRecurrentCell, takes={**_SIZE, **_MORE}):
         shapes = {"i2h_weight": (rows, input_size), "h2h_weight": (rows, hidden_size)}
         shapes |= {"i2h_bias": (rows,), "h2h_bias": (rows,)}
         for name, shape in shapes.items():
-            fill = given[f"{name}_initializer"]
-            setattr(self, name, self.params.get(name, shape=shape, init=fill, allow_deferred_init=True))
+            self._learn(name, shape, given[f"{name}_initializer"])
 
     def _shown(self):
         shape = self.i2h_weight.shape

@@ -44,9 +44,8 @@ class _RNNLayer(Declared, HybridBlock):
                 shapes["h2r_weight"] = (self._out, self._hidden_size)
             for direction in self._directions:
                 for end, shape in shapes.items():
-                    name, fill = f"{direction}{i}_{end}", given[f"{end}_initializer"]
-                    more = {"init": fill, "dtype": self._dtype, "allow_deferred_init": True}
-                    setattr(self, name, self.params.get(name, shape=shape, **more))
+                    fill = given[f"{end}_initializer"]
+                    self._learn(f"{direction}{i}_{end}", shape, fill, dtype=self._dtype)
             width = self._out * len(self._directions)
 
     def __repr__(self):
