@@ -301,12 +301,7 @@ def _zeros_like(array: NDArray) -> NDArray:
 def mark_variables(variables, gradients, grad_reqs="write") -> None:
     """From here on, ``backward`` puts the gradients of these arrays into those, which ``x.grad`` then is.
 
-    Parameters
-    ----------
-    variables, gradients : NDArray or list of NDArray
-        The arrays, and where their gradients go.
-    grad_reqs : str or list of str
-        ``"write"``, ``"add"`` or ``"null"``, for all or for each.
+    ``grad_reqs`` is ``"write"``, ``"add"`` or ``"null"``, for all or for each.
     """
     variables, gradients = _as_list(variables), _as_list(gradients)
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else grad_reqs
@@ -387,16 +382,8 @@ def _replay(heads, head_grads, retain_graph: bool, asked: dict | None = None) ->
 def backward(heads, head_grads=None, retain_graph: bool = False, train_mode: bool = True) -> None:
     """Compute the gradients of ``heads`` and put them where the arrays marked for one want them.
 
-    Parameters
-    ----------
-    heads : NDArray or list of NDArray
-        Results of recorded calls.
-    head_grads : NDArray or list of NDArray, optional
-        What the gradients of the heads begin with; ones unless given.
-    retain_graph : bool
-        Whether the graph is kept, to be gone through again.
-    train_mode : bool
-        Accepted for MXNet's sake: each call goes back in the mode in which it was recorded.
+    They begin with ``head_grads``, or with ones; ``retain_graph`` keeps the graph, to be gone through again.
+    ``train_mode`` is accepted for MXNet's sake: each call goes back in the mode in which it was recorded.
     """
     _replay(heads, head_grads, retain_graph)
 
@@ -472,10 +459,9 @@ class Function:
         training = current.training
         with Mode(tape=None):
             outputs = self.forward(*inputs)
-        results = _as_list(outputs)
         if current.tape is None:
             return outputs
-        results = [each.detach() for each in results]
+        results = [each.detach() for each in _as_list(outputs)]
 
         def go_back(out_grads, reqs, in_grads):
             context = inputs[0].context
@@ -500,12 +486,7 @@ class Function:
 def _attach_grad(self, grad_req: str = "write", stype=None) -> None:
     """Take this array's gradient from here on: ``x.grad`` is where ``backward`` puts it, zeros at first.
 
-    Parameters
-    ----------
-    grad_req : str
-        ``"write"``, ``"add"`` to what is there, or ``"null"``.
-    stype : str, optional
-        ``"default"``; gradients are dense.
+    ``grad_req`` is ``"write"``, ``"add"`` to what is there, or ``"null"``; ``stype`` is ``"default"``.
     """
     if stype not in (None, "default"):
         raise ParamError(

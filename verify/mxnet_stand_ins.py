@@ -199,11 +199,13 @@ def _put(name: str, module) -> None:
 
 
 def _has(name: str) -> bool:
+    from roiops.mxnet.absent import Absent
+
     try:
-        importlib.import_module(f"mxnet.{name}")
+        module = importlib.import_module(f"mxnet.{name}")
     except ImportError:
         return False
-    return True
+    return not isinstance(module, Absent)  # one that can be imported, but holds nothing
 
 
 def _lend(module, **names) -> None:

@@ -184,11 +184,7 @@ class Block:
             return isinstance(value, Block) and id(value) not in children
 
         for key, value in vars(self).items():
-            if (
-                key not in ("_children", "_reg_params")
-                and isinstance(value, list | tuple | dict)
-                and holds_other(value)
-            ):
+            if isinstance(value, list | tuple | dict) and holds_other(value):
                 warnings.warn(
                     f'"{type(self).__name__}.{key}" is an unregistered container with '
                     "Blocks. Note that Blocks inside the list, tuple or dict will not be registered "

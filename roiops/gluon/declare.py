@@ -19,6 +19,11 @@ class Declared(_Declared):
         for name, value in given.items():
             setattr(self, f"_{name}", value)
 
+    def _learn(self, name, shape, init, **given):
+        """Make a parameter of its own; what is 0 in its shape follows from the first batch."""
+        given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
+        setattr(self, name, self.params.get(name, **given))
+
 
 class Layer(Declared, HybridBlock):
     """A layer that is one operator: its name, its parameters, and what the graph calls its node."""
@@ -26,11 +31,6 @@ class Layer(Declared, HybridBlock):
     _op_name, _kwargs, _node = "", {}, "fwd"
     #: The activation that follows.
     act = None
-
-    def _learn(self, name, shape, init, **given):
-        """Make a parameter of its own; what is 0 in its shape follows from the first batch."""
-        given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
-        setattr(self, name, self.params.get(name, **given))
 
     def _as_operator(self, ctx):
         """Its operator, parameters and arrays, where a call is nothing but a call of that; else None."""

@@ -48,7 +48,7 @@ class _BoundGraph:
         wants = tuple(recorded and a._entry is not None and a._entry[0].wants for a in used)
         key = (ctx, recorded, wants, *((a.shape, a.data.dtype) for a in used))
         arrays_now = [(a, a.grad if recorded else None) for a in params]
-        free = self._executors_for(key, ctx, arrays_now)
+        free = self._executors_for(key, arrays_now)
         executor = free.pop() if free else self._bind(key, ctx, used, arrays_now)
         if self._block._callback is not None:
             executor.set_monitor_callback(self._told, self._block._monitor_all)
@@ -76,13 +76,12 @@ class _BoundGraph:
         if operator:  # not the variables themselves, which MXNet does not tell of either
             self._block._callback(name, operator, array)
 
-    def _executors_for(self, key, ctx, arrays) -> list:
+    def _executors_for(self, key, arrays) -> list:
         """Those of a kind that are free, as long as parameters have the arrays that they are bound to."""
-        before = self._held.get((ctx, key[1]))
-        if before is not None and any(map(_differ, arrays, before)):
-            self._free = {each: pool for each, pool in self._free.items() if each[:2] != key[:2]}
-        if before is None or key not in self._free:
-            self._held[ctx, key[1]] = arrays
+        kind = key[:2]
+        if any(map(_differ, arrays, self._held.get(kind, arrays))):
+            self._free = {each: pool for each, pool in self._free.items() if each[:2] != kind}
+        self._held[kind] = arrays
         free = self._free.pop(key, [])
         if not free:
             drop_oldest(self._free, lambda executors: sum(each.internal_bytes for each in executors))
@@ -199,11 +198,8 @@ class HybridBlock(Block):
             count = sum(each is not None for each in flat)
             if not count:
                 raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
-            numbers = iter(range(count))
-            inputs = [
-                None if each is None else symbol.var(f"data{next(numbers)}" if count > 1 else "data")
-                for each in flat
-            ]
+            names = iter([f"data{i}" for i in range(count)] if count > 1 else ["data"])
+            inputs = [None if each is None else symbol.var(next(names)) for each in flat]
             outputs = self._on_symbols(*regroup(inputs, self._in_format))
             outputs, self._out_format = flatten(outputs, "output")
             self._cached_graph = [each for each in inputs if each is not None], symbol.Group(outputs)

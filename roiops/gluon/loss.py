@@ -33,15 +33,7 @@ def _log_sigmoid_loss(F, pred, label):
 
 
 class Loss(Declared, HybridBlock, takes=_WEIGHTED):
-    """Base of losses.
-
-    Parameters
-    ----------
-    weight : float or None
-        A factor on the loss.
-    batch_axis : int
-        The axis of the samples.
-    """
+    """Base of losses: ``weight`` is a factor on the loss, ``batch_axis`` the axis of the samples."""
 
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
@@ -94,16 +86,10 @@ SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
 
 
 class SoftmaxCrossEntropyLoss(Loss, takes=_OF_CLASSES):
-    """The cross-entropy of classes.
+    """The cross-entropy of classes, which lie along ``axis``.
 
-    Parameters
-    ----------
-    axis : int
-        The axis of the classes.
-    sparse_label : bool
-        Whether labels are numbers of classes, not probabilities.
-    from_logits : bool
-        Whether predictions are logarithms of probabilities.
+    Labels are numbers of classes, with ``sparse_label=False`` probabilities; ``from_logits`` says that
+    predictions are logarithms of probabilities.
     """
 
     def hybrid_forward(self, F, pred, label, sample_weight=None):
@@ -218,15 +204,12 @@ class CosineEmbeddingLoss(Loss, takes={**_WEIGHTED, "margin": 0}):
     """``1 - cos`` of pairs labelled 1, ``max(0, cos - margin)`` of those labelled -1."""
 
     def hybrid_forward(self, F, input1, input2, label, sample_weight=None):
-        cosine = self._cosine_similarity(F, _reshape_like(F, input1, input2), input2)
-        label = label.reshape((-1, 1))
+        input1, column = _reshape_like(F, input1, input2), (-1, 1)
+        lengths = F.norm(input1, axis=-1).reshape(column) * F.norm(input2, axis=-1).reshape(column)
+        cosine = F.sum(input1 * input2, axis=-1).reshape(column) / F.maximum(lengths, 1e-12)
+        label = label.reshape(column)
         apart = F.relu((label == -1) * (cosine - self._margin))
         return _apply_weighting(F, (1 - cosine) * (label == 1) + apart, self._weight, sample_weight)
-
-    @staticmethod
-    def _cosine_similarity(F, x, y, axis=-1):
-        lengths = F.norm(x, axis=axis).reshape((-1, 1)) * F.norm(y, axis=axis).reshape((-1, 1))
-        return F.sum(x * y, axis=axis).reshape((-1, 1)) / F.maximum(lengths, 1e-12)
 
 
 class SDMLLoss(Loss):

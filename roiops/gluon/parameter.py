@@ -347,13 +347,9 @@ class Constant(Parameter):
     def _first_values(self, init, default_init):
         return self.value.astype(self.dtype)
 
-    @property
-    def grad_req(self):
-        """``"null"``."""
-        return "null"
-
-    @grad_req.setter
+    @Parameter.grad_req.setter
     def grad_req(self, req):
+        self._grad_req = "null"
         if req != "null":
             warnings.warn(
                 f'Constant parameter "{self.name}" does not support grad_req other than "null", and new '

@@ -5,7 +5,7 @@ from pathlib import Path
 from ..mxnet.model import _create_kvstore
 from ..ndarray import files
 from ..training import optimizer as opt
-from .parameter import Parameter, ParameterDict
+from .parameter import Parameter
 
 __all__ = ["Trainer"]
 
@@ -26,8 +26,8 @@ class Trainer:
         compression_params=None,
         update_on_kvstore=None,
     ):
-        if isinstance(params, dict | ParameterDict):
-            params = [params[name] for name in sorted(params.keys())]
+        if isinstance(params, dict):
+            params = [params[name] for name in sorted(params)]
         if not isinstance(params, list | tuple):
             raise ValueError(f"First argument must be a list or dict of Parameters, got {type(params)}.")
         for each in params:

@@ -155,7 +155,7 @@ def test_a_hybrid_block_forgets_executors_for_shapes_of_long_ago():
 @pytest.mark.parametrize("hybridised", [False, True])
 def test_a_block_that_was_called_can_be_pickled(hybridised):
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(4, 3, in_channels=3), nn.Activation("relu"))
+    net.add(nn.Conv2D(4, 3, in_channels=3), nn.Activation("relu"), nn.HybridLambda("tanh"))
     net.initialize()
     net.hybridize(hybridised)
     x = nd.random.normal(shape=(1, 3, 8, 8))

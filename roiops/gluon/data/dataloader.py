@@ -16,7 +16,7 @@ __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 def default_batchify_fn(data):
     """Samples as one batch: arrays stacked, tuples entry by entry."""
     if isinstance(data[0], NDArray):
-        return stack(*data, num_args=len(data)) if len(data) > 1 else data[0].expand_dims(0)
+        return stack(*data, num_args=len(data))
     if isinstance(data[0], tuple):
         return [default_batchify_fn(list(each)) for each in zip(*data, strict=True)]
     stacked = np.asarray(data)

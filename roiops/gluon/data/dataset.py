@@ -1,5 +1,6 @@
 """Datasets: samples by their numbers."""
 
+import functools
 import os
 
 from ...ndarray import NDArray
@@ -47,15 +48,11 @@ class Dataset:
 
     def transform_first(self, fn, lazy: bool = True) -> "Dataset":
         """The same, for the first entry of each sample only."""
-        return self.transform(_OfFirst(fn), lazy)
+        return self.transform(functools.partial(_of_first, fn), lazy)
 
 
-class _OfFirst:
-    def __init__(self, fn):
-        self._fn = fn
-
-    def __call__(self, first, *rest):
-        return (self._fn(first), *rest) if rest else self._fn(first)
+def _of_first(fn, first, *rest):
+    return (fn(first), *rest) if rest else fn(first)
 
 
 class SimpleDataset(Dataset):

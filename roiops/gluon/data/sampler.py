@@ -83,9 +83,5 @@ class BatchSampler(Sampler):
             self._left = batch
 
     def __len__(self):
-        count = len(self._sampler)
-        if self._last_batch == "keep":
-            return -(-count // self._batch_size)
-        if self._last_batch == "rollover":
-            count += len(self._left)
-        return count // self._batch_size
+        count = len(self._sampler) + len(self._left)  # of which only rollover leaves any
+        return -(-count // self._batch_size) if self._last_batch == "keep" else count // self._batch_size

@@ -1,7 +1,6 @@
 """Containers, dense layers, normalisation, embeddings."""
 
 import itertools
-import operator
 import warnings
 
 import numpy as np
@@ -26,8 +25,9 @@ class _AtOnce:
     """Layers of one operator each that one kernel computes, as in a bound graph, in inference on the CPU."""
 
     def __init__(self, layers: list, x):
+        #: The layers themselves are kept, so that no other array can have the id of one of theirs.
+        self._layers, self._key = layers, _key_of(layers, x)
         names, kwargs, arrays = map(list, zip(*layers, strict=True))
-        self._layers, self._shape = list(zip(names, map(dict, kwargs), arrays, strict=True)), x.shape
         dense = all(a.dtype == np.float32 and a.flags.c_contiguous for some in arrays for a in some)
         arrays[0] = [x.data, *arrays[0]]
         operators = list(zip(map(registry.get, names), kwargs, strict=True))
@@ -40,11 +40,7 @@ class _AtOnce:
 
     def is_of(self, layers: list, x) -> bool:
         """Whether it was made of just these layers, for data of this shape."""
-        return (
-            x.shape == self._shape
-            and len(layers) == len(self._layers)
-            and all(map(_same, layers, self._layers))
-        )
+        return self._key == _key_of(layers, x)
 
     def __call__(self, x):
         out = ndarray.device.empty(*self._call.output, x.context)
@@ -52,11 +48,9 @@ class _AtOnce:
         return wrap(out, x.context)
 
 
-def _same(layer, before) -> bool:
-    """Whether a layer is the same operator on the same arrays as before."""
-    (name, kwargs, arrays), (name_before, kwargs_before, arrays_before) = layer, before
-    same = name == name_before and kwargs == kwargs_before and len(arrays) == len(arrays_before)
-    return same and all(map(operator.is_, arrays, arrays_before))
+def _key_of(layers: list, x) -> tuple:
+    """The operators of layers, their parameters as they are now, the very arrays, and the shape of data."""
+    return x.shape, [(name, dict(kwargs), list(map(id, arrays))) for name, kwargs, arrays in layers]
 
 
 class _Stack:
@@ -173,16 +167,9 @@ class Linear(Layer):
 
 
 class Dense(Linear, takes={**_DENSE, **_INITIALIZERS, "in_units": 0}):
-    """``activation(x W' + b)``, a fully connected layer.
+    """``activation(x W' + b)``, a fully connected layer: ``units`` numbers of the ``in_units`` of each row.
 
-    Parameters
-    ----------
-    units : int
-        How many numbers come out of each row.
-    flatten : bool
-        Whether all axes but the first count as one; else the last one alone is read.
-    in_units : int
-        How many go in; found from the first batch unless given.
+    With ``flatten``, all axes but the first count as one; else the last one alone is read.
     """
 
     _op_name = "FullyConnected"
@@ -331,14 +318,13 @@ class HybridLambda(HybridBlock):
     def __init__(self, function, prefix=None):
         super().__init__(prefix=prefix)
         self._func_name = function if isinstance(function, str) else function.__name__
-        if isinstance(function, str):
-            if not (hasattr(ndarray, function) and hasattr(symbol, function)):
-                raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
-            self._func = lambda F, *args: getattr(F, self._func_name)(*args)
-        else:
-            self._func = function
+        self._func = function
+        if isinstance(function, str) and not (hasattr(ndarray, function) and hasattr(symbol, function)):
+            raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
 
     def hybrid_forward(self, F, x, *args):
+        if isinstance(self._func, str):
+            return getattr(F, self._func)(x, *args)
         return self._func(F, x, *args)
 
     def __repr__(self):

@@ -10,40 +10,26 @@ def _tuple(value, count) -> tuple:
     return (value,) * count if isinstance(value, int) else tuple(value)
 
 
+def window_of(given: dict, count: int) -> dict:
+    """The window of a convolution and how it moves, taken from its arguments, as operators name them."""
+    names = {"kernel": "kernel_size", "stride": "strides", "dilate": "dilation", "pad": "padding"}
+    return {key: _tuple(given.pop(name), count) for key, name in names.items()}
+
+
 class _Conv(Linear):
     """Base of convolutions; that of a transposed one has an ``output_padding``."""
 
     _hint, _count = "conv", 2
 
-    def _set_up(
-        self,
-        channels,
-        kernel_size,
-        strides,
-        padding,
-        dilation,
-        groups,
-        layout,
-        in_channels,
-        output_padding=None,
-        **given,
-    ):
-        count, window = self._count, _tuple(kernel_size, self._count)
+    def _set_up(self, channels, groups, layout, in_channels, output_padding=None, **given):
         self._channels, self._in_channels = channels, in_channels
-        self._kwargs = {
-            "kernel": window,
-            "stride": _tuple(strides, count),
-            "dilate": _tuple(dilation, count),
-            "pad": _tuple(padding, count),
-            "num_filter": channels,
-            "num_group": groups,
-            "no_bias": not given["use_bias"],
-            "layout": layout,
-        }
+        self._kwargs = {**window_of(given, self._count), "num_filter": channels, "num_group": groups}
+        self._kwargs |= {"no_bias": not given["use_bias"], "layout": layout}
+        window = self._kwargs["kernel"]
         self._op_name, shape = "Convolution", [channels, in_channels // groups, *window]
         if output_padding is not None:
             self._op_name, shape = "Deconvolution", [in_channels, channels // groups, *window]
-            self._kwargs["adj"] = self.outpad = _tuple(output_padding, count)
+            self._kwargs["adj"] = self.outpad = _tuple(output_padding, self._count)
         if layout.endswith("C"):  # the channels of the weight lie last, too
             shape.append(shape.pop(1))
         self._learn_both(tuple(shape), channels, **given)

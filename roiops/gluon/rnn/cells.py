@@ -7,6 +7,7 @@ from ... import ndarray
 from ...graph import functions as symbol
 from ...mxnet.rnn import steps
 from ..block import Block, described
+from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
 from ..nn import LeakyReLU
 
@@ -76,32 +77,23 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """Base of cells that can run as bound graphs."""
 
 
-class _GatedCell(HybridRecurrentCell):
+FILLED = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
+FILLED |= {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
+_SIZE, _MORE = {"hidden_size": REQUIRED}, {**FILLED, "input_size": 0, "prefix": None, "params": None}
+
+
+class _GatedCell(Declared, HybridRecurrentCell, takes={**_SIZE, **_MORE}):
     """Base of cells with one product of the input and one of the state."""
 
     _gates = _states = 1
 
-    def __init__(
-        self,
-        hidden_size,
-        i2h_weight_initializer=None,
-        h2h_weight_initializer=None,
-        i2h_bias_initializer="zeros",
-        h2h_bias_initializer="zeros",
-        input_size=0,
-        prefix=None,
-        params=None,
-    ):
-        super().__init__(prefix=prefix, params=params)
+    def _set_up(self, hidden_size, input_size, **given):
         self._hidden_size, self._input_size = hidden_size, input_size
         rows = self._gates * hidden_size
-        for name, shape, init in (
-            ("i2h_weight", (rows, input_size), i2h_weight_initializer),
-            ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
-            ("i2h_bias", (rows,), i2h_bias_initializer),
-            ("h2h_bias", (rows,), h2h_bias_initializer),
-        ):
-            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+        shapes = {"i2h_weight": (rows, input_size), "h2h_weight": (rows, hidden_size)}
+        shapes |= {"i2h_bias": (rows,), "h2h_bias": (rows,)}
+        for name, shape in shapes.items():
+            self._learn(name, shape, given[f"{name}_initializer"])
 
     def _shown(self):
         shape = self.i2h_weight.shape
@@ -121,13 +113,13 @@ class _GatedCell(HybridRecurrentCell):
         return self._step(F, activate, i2h, h2h, states, name)
 
 
-class RNNCell(_GatedCell):
+class RNNCell(_GatedCell, takes={**_SIZE, "activation": "tanh", **_MORE}):
     """``activation(W x + b + U h + c)``."""
 
     _hint = "rnn"
 
-    def __init__(self, hidden_size, activation="tanh", *args, **kwargs):
-        super().__init__(hidden_size, *args, **kwargs)
+    def _set_up(self, activation, **given):
+        super()._set_up(**given)
         self._activation = activation
 
     def _shown(self):
@@ -137,13 +129,16 @@ class RNNCell(_GatedCell):
         return steps.rnn_step(F, activate, i2h, h2h, name, self._activation, inner=name)
 
 
-class LSTMCell(_GatedCell):
+_KINDS = {"activation": "tanh", "recurrent_activation": "sigmoid"}
+
+
+class LSTMCell(_GatedCell, takes={**_SIZE, **_MORE, **_KINDS}):
     """Long short-term memory."""
 
     _hint, _gates, _states = "lstm", 4, 2
 
-    def __init__(self, *args, activation="tanh", recurrent_activation="sigmoid", **kwargs):
-        super().__init__(*args, **kwargs)
+    def _set_up(self, activation, recurrent_activation, **given):
+        super()._set_up(**given)
         self._activation, self._recurrent_activation = activation, recurrent_activation
 
     def _step(self, F, activate, i2h, h2h, states, name):

@@ -10,26 +10,13 @@ from ...mxnet.rnn.steps import make_state
 from ...ndarray import NDArray
 from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
-from .cells import (
-    BidirectionalCell,
-    DropoutCell,
-    GRUCell,
-    HybridSequentialRNNCell,
-    LSTMCell,
-    RNNCell,
-)
+from . import cells
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
 
 class _RNNLayer(Declared, HybridBlock):
-    """Base of the recurrent layers.
-
-    Parameters
-    ----------
-    layout : str
-        ``"TNC"`` or ``"NTC"``.
-    """
+    """Base of the recurrent layers; ``layout`` is ``"TNC"`` or ``"NTC"``."""
 
     _gates, _mode = 1, ""
     # Those that not every layer takes.
@@ -57,9 +44,8 @@ class _RNNLayer(Declared, HybridBlock):
                 shapes["h2r_weight"] = (self._out, self._hidden_size)
             for direction in self._directions:
                 for end, shape in shapes.items():
-                    name, fill = f"{direction}{i}_{end}", given[f"{end}_initializer"]
-                    more = {"init": fill, "dtype": self._dtype, "allow_deferred_init": True}
-                    setattr(self, name, self.params.get(name, shape=shape, **more))
+                    fill = given[f"{end}_initializer"]
+                    self._learn(f"{direction}{i}_{end}", shape, fill, dtype=self._dtype)
             width = self._out * len(self._directions)
 
     def __repr__(self):
@@ -102,23 +88,23 @@ class _RNNLayer(Declared, HybridBlock):
                 weight.shape = (self._gates * self._hidden_size, width)
             width = self._out * len(self._directions)
 
-    def _unfuse(self) -> HybridSequentialRNNCell:
+    def _unfuse(self) -> cells.HybridSequentialRNNCell:
         """The same layers as a stack of cells, which have these parameters."""
         if self._projection_size or self._state_clip_min is not None:
             raise AssertionError(
                 f"{type(self).__name__}: layers with a projection or clipped states are no stack of cells"
             )
-        make = {"rnn_relu": RNNCell, "rnn_tanh": RNNCell, "lstm": LSTMCell, "gru": GRUCell}[self._mode]
-        kind = {"activation": self._mode[4:]} if make is RNNCell else {}
-        kind |= {name: getattr(self, f"_{name}") for name in (*_WEIGHTS, *_BIASES)}
-        stack, width = HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
+        make = {"lstm": cells.LSTMCell, "gru": cells.GRUCell}.get(self._mode, cells.RNNCell)
+        kind = {"activation": self._mode[4:]} if make is cells.RNNCell else {}
+        kind |= {name: getattr(self, f"_{name}") for name in cells.FILLED}
+        stack, width = cells.HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
         with stack.name_scope():
             for i in range(self._num_layers):
                 names = [f"{direction}{i}_" for direction in self._directions]
-                cells = [make(self._hidden_size, input_size=width, prefix=name, **kind) for name in names]
-                stack.add(BidirectionalCell(*cells) if len(cells) == 2 else cells[0])
+                layer = [make(self._hidden_size, input_size=width, prefix=name, **kind) for name in names]
+                stack.add(cells.BidirectionalCell(*layer) if len(layer) == 2 else layer[0])
                 if self._dropout > 0 and i != self._num_layers - 1:
-                    stack.add(DropoutCell(self._dropout))
+                    stack.add(cells.DropoutCell(self._dropout))
                 width = self._hidden_size * len(self._directions)
         return stack
 
@@ -171,13 +157,11 @@ class _RNNLayer(Declared, HybridBlock):
         return outputs if self._skip_states else (outputs, states)
 
 
-_WEIGHTS = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
-_BIASES = {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
 _LAST = {"dtype": "float32", "use_sequence_length": False}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 _DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
-_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **_WEIGHTS, **_BIASES, "input_size": 0, **_LAST}
-_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **_WEIGHTS, **_BIASES}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **cells.FILLED, "input_size": 0, **_LAST}
+_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **cells.FILLED}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
 

@@ -4,7 +4,7 @@ import sys
 
 from ...declare import REQUIRED
 from ...nn.basic_layers import Linear
-from ...nn.conv_layers import _tuple
+from ...nn.conv_layers import window_of
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -20,12 +20,7 @@ _TAKES |= {"op_name": None, "adj": None}
 class DeformableConvolution(Linear, takes=_TAKES):
     """A convolution of pixels beside those of the window: how far beside, another convolution tells.
 
-    Parameters
-    ----------
-    num_deformable_group : int
-        How many groups of channels have offsets of their own.
-    offset_use_bias : bool
-        Whether the convolution that gives the offsets has a bias.
+    Each of ``num_deformable_group`` groups of channels has offsets of its own.
     """
 
     #: How many numbers the convolution of the offsets gives for each pixel of the window.
@@ -33,13 +28,11 @@ class DeformableConvolution(Linear, takes=_TAKES):
     _hint, _operator = "deformable_conv", "DeformableConvolution"
     offset_bias = deformable_conv_bias = None
 
-    def _set_up(self, channels, kernel_size, groups, num_deformable_group, in_channels, **given):
+    def _set_up(self, channels, groups, num_deformable_group, in_channels, **given):
         if given["layout"] != "NCHW":
             raise AssertionError(f"{type(self).__name__}: the layout must be NCHW, got {given['layout']}")
-        window = _tuple(kernel_size, 2)
-        sizes = {"stride": "strides", "dilate": "dilation", "pad": "padding"}
-        self._kwargs = {key: _tuple(given[name], 2) for key, name in sizes.items()}
-        self._kwargs.update(kernel=window, num_group=groups, layout="NCHW")
+        self._kwargs = {**window_of(given, 2), "num_group": groups, "layout": "NCHW"}
+        window = self._kwargs["kernel"]
         self._channels, self._groups = channels, num_deformable_group
         self._offset_channels = self._numbers * window[0] * window[1] * num_deformable_group
         for name, start, count, depth in (

@@ -8,6 +8,7 @@ from ....errors import ParamError
 from ...hybrid import HybridBlock
 from ...nn import BatchNorm, HybridSequential, Sequential
 from ...nn.basic_layers import _BATCH_NORM
+from ...nn.conv_layers import _tuple
 
 __all__ = ["Concurrent", "HybridConcurrent", "Identity", "PixelShuffle1D", "PixelShuffle2D"]
 __all__ += ["PixelShuffle3D", "SparseEmbedding", "SyncBatchNorm"]
@@ -75,7 +76,7 @@ class _PixelShuffle(HybridBlock):
 
     def __init__(self, factor):
         super().__init__()
-        self._factors = (factor,) * self._count if isinstance(factor, int) else tuple(factor)
+        self._factors = _tuple(factor, self._count)
         if len(self._factors) != self._count:
             raise AssertionError(f"wrong length {len(self._factors)}")
 

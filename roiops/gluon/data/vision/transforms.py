@@ -14,6 +14,7 @@ from ...block import Block
 from ...declare import Declared
 from ...hybrid import HybridBlock
 from ...nn import HybridSequential, Sequential
+from ...nn.conv_layers import _tuple
 
 __all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "Normalize", "RandomApply", "RandomBrightness"]
 __all__ += ["RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomHue"]
@@ -130,37 +131,37 @@ def RandomColorJitter(brightness=0, contrast=0, saturation=0, hue=0):
     return image.SequentialAug(colour_augmenters(brightness, contrast, saturation, 2 * hue, 0, 0, None, None))
 
 
-def _pair(size):
-    return (size, size) if isinstance(size, int) else size
-
-
 @_augmenting
 def Resize(size, keep_ratio=False, interpolation=1):
     """Pictures of another size; with ``keep_ratio``, the shorter side has it."""
     if isinstance(size, int) and keep_ratio:
         return image.ResizeAug(size, interpolation)
-    return image.ForceResizeAug(_pair(size), interpolation)
+    return image.ForceResizeAug(_tuple(size, 2), interpolation)
+
+
+def _cropped(picture, **place):  # a function that pickle finds, for workers
+    return ndarray.image.crop(picture, **place)
 
 
 @_augmenting
 def CropResize(x, y, width, height, size=None, interpolation=None):
     """A part of a picture, in another size if one is given."""
-    crop = functools.partial(ndarray.image.crop, x=x, y=y, width=width, height=height)
+    crop = functools.partial(_cropped, x=x, y=y, width=width, height=height)
     method = 1 if interpolation is None else interpolation
-    resize = [] if size is None else [image.ForceResizeAug(_pair(size), method)]
+    resize = [] if size is None else [image.ForceResizeAug(_tuple(size, 2), method)]
     return image.SequentialAug([crop, *resize])
 
 
 @_augmenting
 def CenterCrop(size, interpolation=1):
     """The middle of a picture, ``size`` being ``(width, height)``."""
-    return image.CenterCropAug(_pair(size), interpolation)
+    return image.CenterCropAug(_tuple(size, 2), interpolation)
 
 
 @_augmenting
 def RandomResizedCrop(size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
     """A part of a picture, of an area within ``scale`` and sides within ``ratio``, in another size."""
-    return image.RandomSizedCropAug(_pair(size), scale, ratio, interpolation)
+    return image.RandomSizedCropAug(_tuple(size, 2), scale, ratio, interpolation)
 
 
 def _turned(x, turn, angles, zoom_in, zoom_out):

@@ -39,16 +39,10 @@ for _multiplier in ("1.0", "0.75", "0.5", "0.25"):
 
 
 def get_model(name: str, pretrained: bool = False, ctx=None, root=None, **kwargs):
-    """The network of a name, such as ``resnet50_v1``.
+    """The network of a name, such as ``resnet50_v1``; ``kwargs`` are its own, such as ``classes``.
 
-    Parameters
-    ----------
-    pretrained : bool
-        Must be False, since nothing is downloaded; ``net.load_parameters(file)`` takes parameters.
-    ctx, root : optional
-        Accepted for MXNet's sake.
-    **kwargs
-        Those of the network, such as ``classes``.
+    Nothing is downloaded, so ``pretrained`` must be False: ``net.load_parameters(file)`` takes parameters.
+    ``ctx`` and ``root`` are accepted for MXNet's sake.
     """
     maker = _models.get(name.lower())
     if maker is None:

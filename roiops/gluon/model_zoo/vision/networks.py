@@ -42,16 +42,10 @@ class VGG(Network):
 
 
 class DenseNet(Network):
-    """DenseNet: each layer adds ``growth_rate`` channels to those before it.
+    """DenseNet: each layer adds ``growth_rate`` channels to the ``num_init_features`` and those before it.
 
-    Parameters
-    ----------
-    num_init_features : int
-        How many channels the first convolution makes.
-    block_config : list of int
-        How many layers each stage has.
-    bn_size : int
-        How many times ``growth_rate`` channels the convolution of 1 x 1 of a layer makes.
+    ``block_config`` has the number of layers of each stage; the convolution of 1 x 1 of a layer makes
+    ``bn_size`` times ``growth_rate`` channels.
     """
 
     def __init__(
