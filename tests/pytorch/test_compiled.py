@@ -1,7 +1,7 @@
 """What PyTorch does with operators beside calling them: compile, export, trace, profile, and its settings."""
 
 import pytest
-from torch_cases import ONE_EACH
+from torch_cases import ONE_EACH, TORCHSCRIPT_IS_DEPRECATED
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
@@ -139,6 +139,7 @@ def test_meta_tensors_and_fake_tensors_have_the_right_shapes():
     assert type(out) is torch._subclasses.FakeTensor
 
 
+@pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED)
 def test_trace_and_profile_name_the_operator():
     data, rois = inputs()
     traced = torch.jit.trace(lambda x, r: rt.roi_align(x, r, 3, 0.5), (data.detach(), rois))

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from torch_cases import CASES, ONE_EACH, place_of_boxes
+from torch_cases import CASES, ONE_EACH, TORCHSCRIPT_IS_DEPRECATED, place_of_boxes
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed; make test-torch installs it")
@@ -19,6 +19,7 @@ from roiops.torch import op  # noqa: E402
 pytestmark = [
     pytest.mark.filterwarnings("ignore:You are using the legacy TorchScript:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torch"),
+    pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED),
 ]
 ROIS = torch.tensor([[0.0, 1, 2, 20, 30], [1, 3, 4, 30, 20], [0, 5, 5, 9, 31], [-1, 5, 5, 9, 31]])
 
@@ -41,7 +42,7 @@ def exported(model, inputs, newer=False, **options):
         pytest.importorskip("onnxscript", reason="onnxscript is not installed; make test-torch installs it")
         table = rt.onnx_translation_table()
         program = torch.onnx.export(
-            model, inputs, dynamo=True, custom_translation_table=table, verbose=False, **options
+            model.eval(), inputs, dynamo=True, custom_translation_table=table, verbose=False, **options
         )
         return program.model_proto.SerializeToString()
     file = io.BytesIO()
