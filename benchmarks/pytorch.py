@@ -25,6 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+# torchvision 0.29 asks whether there is a package `pytorch`, and would find this file.
+sys.modules["pytorch"] = None
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402

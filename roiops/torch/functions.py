@@ -424,7 +424,12 @@ def _ps_pool_params(channels, output_size, spatial_scale, dialect, as_released) 
 
 
 def _pair(size) -> tuple:
-    return (size, size) if isinstance(size, (int, float)) else tuple(size)
+    if isinstance(size, (int, float)):
+        return size, size
+    try:
+        return tuple(size)
+    except TypeError:  # one number of another kind, as lengths are while PyTorch exports or traces
+        return size, size
 
 
 def as_rois(boxes: Tensor | list[Tensor], input: Tensor, name: str) -> Tensor:
@@ -449,7 +454,7 @@ def _check_boxes(boxes, name):
                 f"got shape {tuple(boxes.shape)}"
             )
         return
-    for image, each in enumerate(boxes):
+    for image, each in enumerate(boxes if isinstance(boxes, (list, tuple)) else [boxes]):
         if not isinstance(each, Tensor):
             raise InputError(
                 f"{name}: boxes must be a Tensor[K, 5] or a list of Tensor[L, 4], "

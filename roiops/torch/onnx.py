@@ -110,17 +110,22 @@ def _conversion(definition, params, shapes, dtypes, opset):
         known, _ = bind(prop_class, params).prop.infer_shape([(-1, -1, -1, -1), (-1, 5), None])
         shapes[2] = (None, *known[2][1:])
     channels = 3 if params.get("layout") == "NHWC" else 1
+    maps = [name for name in names if name.startswith("data")]
+    # The maps of a pyramid are of the same images: where one of them says how many, it says so for all.
+    images = next((shape[0] for shape in shapes[: len(maps)] if shape[0] is not None), None)
     given, known = {}, {}
     for name, shape in zip(names, shapes, strict=True):
-        fixed = (channels,) if name.startswith("data") else range(1, len(shape))
+        fixed = (channels,) if name in maps else range(1, len(shape))
         for axis in fixed:
             if shape[axis] is None:
                 raise MXNetError(
                     f"{prop_class.label}: ONNX needs axis {axis} of {name} to be known, got {shape}"
                 )
-        of = name if name.startswith("data") else "rois"  # the others have a row for each box
-        given[name] = tuple(n if axis in fixed else f"{of}_{axis}" for axis, n in enumerate(shape))
-        known[name] = tuple(n or open_ for n, open_ in zip(shape, given[name], strict=True))
+        first = "data_0" if name in maps else "rois_0"  # the others have a row for each box
+        letters = [first, *(f"{name}_{axis}" for axis in range(1, len(shape)))]
+        lengths = (images, *shape[1:]) if name in maps else shape
+        given[name] = tuple(n if axis in fixed else letters[axis] for axis, n in enumerate(shape))
+        known[name] = tuple(n or letter for n, letter in zip(lengths, letters, strict=True))
     variables = [Variable(name, dtype=dtype) for name, dtype in zip(names, dtypes, strict=True)]
     symbol = invoke(prop_class, variables, {**params, "name": definition.name})
     model = ArchivedModel(Symbol(symbol.heads[:1]), {}, prop_class.label)

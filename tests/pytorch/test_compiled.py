@@ -1,7 +1,7 @@
 """What PyTorch does with operators beside calling them: compile, export, trace, profile, and its settings."""
 
 import pytest
-from torch_cases import ONE_EACH
+from torch_cases import ONE_EACH, TORCHSCRIPT_IS_DEPRECATED
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
@@ -130,6 +130,31 @@ def test_export_with_any_number_of_boxes(strict):
     assert torch.equal(program.module()(data, rois), head(data, rois))
 
 
+class FitsTheMap(torch.nn.Module):
+    """A size, one number for both axes, that is found from a shape."""
+
+    def forward(self, data, rois):
+        return rt.roi_align(data, rois, data.shape[2] // 4, 0.5, 2)
+
+
+@pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED)
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("way", ["exported", "traced", "compiled"])
+def test_one_number_from_a_shape_is_a_size(way):
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    data, rois = inputs()
+    module, data = FitsTheMap(), data.detach()
+    if way == "exported":
+        shapes = {"data": {2: torch.export.Dim.AUTO}, "rois": None}
+        program = torch.export.export(module, (data, rois), dynamic_shapes=shapes)
+        found = program.module()(data, rois)
+    elif way == "traced":
+        found = torch.jit.trace(module, (data, rois))(data, rois)
+    else:
+        found = torch.compile(module, dynamic=True, **compiled)(data, rois)
+    torch.testing.assert_close(found, ops.roi_align(data, rois, 4, 0.5, 2), atol=2e-6, rtol=2e-6)
+
+
 def test_meta_tensors_and_fake_tensors_have_the_right_shapes():
     data, rois = inputs()
     assert rt.roi_align(data.detach().to("meta"), rois.to("meta"), (3, 2)).shape == (5, 8, 3, 2)
@@ -139,6 +164,7 @@ def test_meta_tensors_and_fake_tensors_have_the_right_shapes():
     assert type(out) is torch._subclasses.FakeTensor
 
 
+@pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED)
 def test_trace_and_profile_name_the_operator():
     data, rois = inputs()
     traced = torch.jit.trace(lambda x, r: rt.roi_align(x, r, 3, 0.5), (data.detach(), rois))

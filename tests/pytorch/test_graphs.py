@@ -4,11 +4,13 @@ import copy
 import io
 
 import pytest
+from torch_cases import TORCHSCRIPT_IS_DEPRECATED
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 import roiops.torch as rt  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED)
 ROIS = torch.tensor([[0.0, 1, 2, 20, 30], [1, 3, 4, 30, 20], [0, 5, 5, 9, 31]])
 LISTS = [ROIS[ROIS[:, 0] == image, 1:] for image in range(2)]
 TURNED = torch.tensor([[0.0, 12, 12, 9, 7, 0.4], [1, 20, 9, 12, 5, -1.0]])

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from torch_cases import CASES, ONE_EACH, place_of_boxes
+from torch_cases import CASES, ONE_EACH, TORCHSCRIPT_IS_DEPRECATED, place_of_boxes
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed; make test-torch installs it")
@@ -19,6 +19,7 @@ from roiops.torch import op  # noqa: E402
 pytestmark = [
     pytest.mark.filterwarnings("ignore:You are using the legacy TorchScript:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torch"),
+    pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED),
 ]
 ROIS = torch.tensor([[0.0, 1, 2, 20, 30], [1, 3, 4, 30, 20], [0, 5, 5, 9, 31], [-1, 5, 5, 9, 31]])
 
@@ -41,7 +42,7 @@ def exported(model, inputs, newer=False, **options):
         pytest.importorskip("onnxscript", reason="onnxscript is not installed; make test-torch installs it")
         table = rt.onnx_translation_table()
         program = torch.onnx.export(
-            model, inputs, dynamo=True, custom_translation_table=table, verbose=False, **options
+            model.eval(), inputs, dynamo=True, custom_translation_table=table, verbose=False, **options
         )
         return program.model_proto.SerializeToString()
     file = io.BytesIO()
@@ -168,6 +169,36 @@ def test_a_pyramid(newer):
     model = Pyramid()
     (found,) = run(exported(model, inputs, newer), *inputs)
     assert_same(found, model(*inputs))
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 2, 3)], ids=["images", "images and sizes"])
+@pytest.mark.parametrize("newer", [False, True])
+def test_the_number_of_images_of_a_pyramid_stays_open(newer, axes):
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    boxes = torch.tensor([[0.0, 0, 9, 9], [2, 3, 300, 200], [5, 1, 40, 60]])
+    rois = torch.cat([torch.tensor([[2.0], [0], [1]]), boxes], 1)
+
+    class Pyramid(torch.nn.Module):
+        def forward(self, fine, coarse, rois):
+            return rt.multi_scale_roi_align([fine, coarse], rois, 2, [1 / 4, 1 / 8], 2)
+
+    inputs = features(), features(8, 10), rois[1:]
+    if newer:
+        maps = dict.fromkeys(axes, torch.export.Dim.DYNAMIC)
+        options = {"dynamic_shapes": (maps, maps, {0: torch.export.Dim.DYNAMIC})}
+    else:
+        maps = {axis: f"axis{axis}" for axis in axes}
+        names = {"fine": maps, "coarse": {axis: f"coarse{axis}" for axis in axes}, "rois": {0: "boxes"}}
+        options = {"input_names": list(names), "dynamic_axes": names}
+    file = exported(Pyramid(), inputs, newer, **options)
+    height, width = (16, 20) if 2 not in axes else (24, 18)
+    fine, coarse = features(height, width, 3), features(height // 2, width // 2, 3)
+    (found,) = run(file, fine, coarse, rois)
+    of_each_image = [boxes[1:2], boxes[2:], boxes[:1]]
+    theirs = ops.MultiScaleRoIAlign(["0", "1"], 2, 2)(
+        {"0": fine, "1": coarse}, of_each_image, [(4 * height, 4 * width)] * 3
+    )
+    assert_same(found, theirs[[2, 0, 1]])
 
 
 def test_what_must_be_known_is_named():

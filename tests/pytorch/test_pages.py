@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,18 @@ def test_an_operator_of_ones_own_from_the_first_line_of_its_page_to_tensors(tmp_
     session = pytest.importorskip("onnxruntime").InferenceSession(str(tmp_path / "page.onnx"))
     (found,) = session.run(None, {"features": features.numpy()})
     assert abs(torch.from_numpy(found) - pool(features)).max() < 1e-9
+
+
+def test_the_benchmark_of_the_page_starts():
+    pytest.importorskip("torchvision", reason="torchvision is not installed")
+    ran = subprocess.run(
+        [sys.executable, str(DOCS.parent / "benchmarks" / "pytorch.py"), "--help"],
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    for option in re.findall(r"python benchmarks/pytorch\.py (--[a-z]+)", PAGE):
+        assert option in ran.stdout
 
 
 def rows():

@@ -1,11 +1,12 @@
 """The functions and modules that torchvision has: its numbers, and every kind of tensor that it is called with."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
 import roiops.torch as rt  # noqa: E402
-from roiops.errors import DataError, DTypeError, MXNetError, ShapeError  # noqa: E402
+from roiops.errors import DataError, DTypeError, InputError, MXNetError, ShapeError  # noqa: E402
 
 NAMES = ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool")
 SIZE, SCALE = (3, 2), 0.5
@@ -64,6 +65,14 @@ def test_outputs_and_gradients_of_more_than_eight_mebibytes(name):
     grads = [torch.autograd.grad(each, data, head)[0] for each in (ours, theirs)]
     torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
     torch.testing.assert_close(*grads, atol=1e-12, rtol=1e-12)
+
+
+def test_a_number_of_numpy_is_a_size():
+    ops = pytest.importorskip("torchvision.ops", reason="torchvision is not installed")
+    data, rois = features(), boxes()
+    size, ratio = np.int64(11), np.int64(3)  # which no other test gives as Python's numbers
+    found = rt.roi_align(data, rois, size, SCALE, ratio)
+    torch.testing.assert_close(found, ops.roi_align(data, rois, 11, SCALE, 3), atol=2e-6, rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -196,6 +205,12 @@ def test_errors_say_what_was_wrong():
         ShapeError, match=r"roi_pool: boxes\[1\] must be a Tensor\[L, 4\], got shape \(9, 5\)"
     ):
         rt.roi_pool(data, [rois[:, 1:], rois], SIZE)
+    for wrong in (None, 5, np.zeros((0, 5))):
+        kind = type(wrong).__name__
+        with pytest.raises(
+            InputError, match=rf"roi_align: boxes must be a Tensor\[K, 5\] or .*, got {kind};"
+        ):
+            rt.roi_align(data, wrong, SIZE)
     with pytest.raises(DTypeError, match="ROIAlign: data must be float16, float32 or float64, got int64"):
         rt.roi_align(data.detach().long(), rois, SIZE)
     with pytest.raises(MXNetError, match=r"ROIAlign: spatial_scale must be float, 0 or more, got -1"):

@@ -1,7 +1,7 @@
 """``torch.func`` transforms, and two processes that share a batch."""
 
 import pytest
-from torch_cases import ONE_EACH
+from torch_cases import ONE_EACH, TORCHSCRIPT_IS_DEPRECATED
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; make test-torch installs it")
 
@@ -76,6 +76,7 @@ def test_vmap_alone_and_of_grad():
     assert torch.equal(found, torch.stack([pooled(x) for x in data]))
 
 
+@pytest.mark.filterwarnings(TORCHSCRIPT_IS_DEPRECATED)
 def test_what_has_no_gradient_says_so():
     data = features()
     with pytest.raises(MXNetError, match=r"ROIAlign: gradients in the forward direction \(jvp, jacfwd\)"):

@@ -7,6 +7,9 @@ from roiops.registry import get, public_name
 
 POOLED, SCALE, GROUPS = (3, 2), 0.5, 2
 
+#: What newer versions of PyTorch say at each use of TorchScript, also where they use it themselves.
+TORCHSCRIPT_IS_DEPRECATED = "ignore:`torch.jit.:FutureWarning"
+
 
 def _boxes(random):
     """Boxes without a kink in what they give: a numeric gradient must not cross one."""
