@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ... import ways
-from ...jit import Calls, call
+from ...jit import Calls
 from ..network import norm
 from ..product.emitter import IDENTITY, ROWS, activate, activation
 from ..product.machine import HERE, Machine
@@ -265,7 +265,7 @@ class BackwardData:
         backward_data(grad_out, weight, self._window, self._groups, grad_data)
         if following.get("batch_norm"):
             scale, shift = np.empty((2, *bias.shape), np.float32)
-            call(norm.fold, 1, *following["batch_norm"], bias, scale, shift)
+            norm.fold.by(1)(*following["batch_norm"], bias, scale, shift)
             grad_data *= scale.reshape(-1, 1, 1, 1)
             bias = shift
         if bias is not None:
