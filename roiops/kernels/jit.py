@@ -24,8 +24,8 @@ import numpy as np
 
 from ..processors import share
 from .numba_insides import (
-    DIVIDED,
     FAILURE,
+    INSIDES,
     KEEP,
     KERNEL,
     UNCOUNTED,
@@ -334,11 +334,11 @@ class use_threads:
 
 
 #: Whether one compiled function has numba's threads run the parts of a loop.
-_DIVIDES = DIVIDED and not numba.config.DISABLE_JIT
+_DIVIDES = INSIDES and not numba.config.DISABLE_JIT
 
 
 def _run(function, threads, *args):
-    """Call ``function(launcher, parts, *args)`` with so many threads, which :func:`num_threads` has allowed."""
+    """Call ``function(launcher, parts, *args)`` with as many threads as :func:`num_threads` has allowed."""
     if threads > 1 and _layer == "workqueue":
         with _turn:
             return function(_launcher, threads, *args)
