@@ -136,6 +136,16 @@ class Whole(Direct):
         return _run(self._entries.get(dtype) or self.entry(dtype, 0, 1, *args), threads, *args)
 
 
+def in_turn(*calls):
+    """A call of several, one after the other."""
+
+    def run():
+        for call in calls:
+            call()
+
+    return run
+
+
 class Calls:
     """Calls of parallel kernels by one object, each kernel with arguments of the same types every time.
 
@@ -159,16 +169,12 @@ class Calls:
         """A call of kernels, each with its number of threads and its arguments, one after the other."""
         if _DIVIDES and _layer != "workqueue":
             return self._kept(kernels)
-        calls = [
-            functools.partial(_run, self.entry(kernel, args), threads, *args)
-            for kernel, threads, *args in kernels
-        ]
-
-        def run():
-            for call in calls:
-                call()
-
-        return run
+        return in_turn(
+            *(
+                functools.partial(_run, self.entry(kernel, args), threads, *args)
+                for kernel, threads, *args in kernels
+            )
+        )
 
     def _kept(self, kernels):
         """:meth:`repeated` with all arguments as the kernels want them, in memory of the call's own."""
