@@ -28,38 +28,25 @@ def _spatial(node, shape):
 # -- convolution -----------------------------------------------------------------------------------------
 
 
+def _convolved(g, node, write, data, weight, bias, pads, **more):
+    """What ``write``, ONNX's convolution or its transpose, makes of the window."""
+    p = node.params
+    images = _channels_second(g, node, data), _channels_second(g, node, weight)
+    window = {"kernel_shape": p.kernel, "strides": p.strides, "dilations": p.dilations, "pads": pads * 2}
+    return _as_laid_out(g, node, write(*images, bias, **window, **more, group=p.num_group))
+
+
 @lowers("Convolution")
 def convolution(g, node, data, weight, bias=None):
-    p = node.params
-    y = g.Conv(
-        _channels_second(g, node, data),
-        _channels_second(g, node, weight),
-        bias,
-        kernel_shape=p.kernel,
-        strides=p.axes(p.stride, 1),
-        dilations=p.axes(p.dilate, 1),
-        pads=p.axes(p.pad, 0) * 2,
-        group=p.num_group,
-    )
-    return _as_laid_out(g, node, y)
+    return _convolved(g, node, g.Conv, data, weight, bias, node.params.pads)
 
 
 @lowers("Deconvolution")
 def deconvolution(g, node, data, weight, bias=None):
     p = node.params
     pads, adjs = border(p, _spatial(node, node.fixed(data)) if any(p.target_shape) else ())
-    y = g.ConvTranspose(
-        _channels_second(g, node, data),
-        _channels_second(g, node, weight),
-        bias,
-        kernel_shape=p.kernel,
-        strides=p.axes(p.stride, 1),
-        dilations=p.axes(p.dilate, 1),
-        pads=pads * 2,
-        output_padding=adjs if any(adjs) else None,
-        group=p.num_group,
-    )
-    return _as_laid_out(g, node, y)
+    more = {"output_padding": adjs if any(adjs) else None}
+    return _convolved(g, node, g.ConvTranspose, data, weight, bias, pads, **more)
 
 
 @lowers("FullyConnected")
@@ -85,7 +72,7 @@ def _windows(g, node, data, x):
     """The windows of ``x``, which is the data with the channels second."""
     p = node.params
     zeros_count = node.prop.op.pad_with_zero  # whether the padding takes part
-    kernel, stride, pad = p.kernel, p.axes(p.stride, 1), p.axes(p.pad, 0)
+    kernel, stride, pad = p.kernel, p.strides, p.pads
     sizes, outs = _spatial(node, data.shape), _spatial(node, node.shapes[0])
     past_end = p.pooling_convention != "valid"  # whether windows may begin inside and end beyond the padding
     window = {"kernel_shape": kernel, "strides": stride}
