@@ -66,7 +66,7 @@ class SoftmaxOp(Operator):
 
         def compute(target):
             g, y, t = (loss.split_axis(a, axis) for a in (grad, out_data[0], target))
-            loss.softmax_gradient(g, y, self.scale, self.log, False, t)
+            loss.softmax_gradient(g, y, self.scale, self.log, t)
             if outside is not None:
                 target[outside] = 0
 

@@ -42,17 +42,17 @@ class LinearAlgebraProp(OperatorProperty):
         return typed
 
     def infer_shape(self, in_shapes):
-        self.check_matrices("A", in_shapes[0])
+        self.check_matrices(in_shapes[0])
         return in_shapes, self.result_shapes(in_shapes[0])
 
     def result_shapes(self, shape):
         return [shape]
 
-    def check_matrices(self, name, shape):
+    def check_matrices(self, shape):
         """Raise unless a shape is that of matrices, square ones where they have to be."""
-        self.check_ndim(name, shape, least=2)
+        self.check_ndim("A", shape, least=2)
         if self.square and shape[-1] != shape[-2]:
-            raise ShapeError(f"{self.label}: {name} must hold square matrices, got {tuple(shape)}")
+            raise ShapeError(f"{self.label}: A must hold square matrices, got {tuple(shape)}")
 
 
 class NumberProp(LinearAlgebraProp):
@@ -126,7 +126,7 @@ class GemmProp(LinearAlgebraProp):
 
     def infer_shape(self, in_shapes):
         a, b, *c = in_shapes
-        self.check_matrices("A", a)
+        self.check_matrices(a)
         p = self.params
         axis = self.check_axis("axis", p.axis, len(a))
         if axis == len(a) - 1:
@@ -232,7 +232,7 @@ class TriangularProp(LinearAlgebraProp):
 
     def infer_shape(self, in_shapes):
         a, b = in_shapes
-        self.check_matrices("A", a)
+        self.check_matrices(a)
         need = ("any", a[-1]) if self.params.rightside else (a[-1], "any")
         b = self.check_shape("B", b, (*a[:-2], *need))
         return [a, b], [b]
