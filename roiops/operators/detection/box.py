@@ -179,10 +179,9 @@ class BipartiteMatchingProp(WholeProperty):
     arguments = {"data": "score matrices (..., rows, columns)"}
     outputs = ("output0", "output1")
 
-    def infer_shape(self, in_shapes):
-        data = in_shapes[0]
+    def out_shapes(self, data):
         self.check_ndim("data", data, least=2)
-        return in_shapes, [data[:-1], (*data[:-2], data[-1])]
+        return [data[:-1], (*data[:-2], data[-1])]
 
 
 class BoxEncodeOp(GradientFree, WholeOperator):

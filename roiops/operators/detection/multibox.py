@@ -52,15 +52,14 @@ class MultiBoxPriorProp(OperatorProperty):
     arguments = {"data": "the feature map (images, channels, height, width)"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        data = in_shapes[0]
+    def out_shapes(self, data):
         if len(data) < 4 or data[2] < 1 or data[3] < 1:
             raise ShapeError(
                 f"{self.label}: data must have shape (images, channels, height, width) with height and width "
                 f"above 0, got {data}"
             )
         boxes = len(self.params.sizes) + len(self.params.ratios) - 1
-        return in_shapes, [(1, data[2] * data[3] * boxes, 4)]
+        return [(1, data[2] * data[3] * boxes, 4)]
 
 
 class MultiBoxTargetParam(Parameter):

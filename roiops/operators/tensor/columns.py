@@ -114,12 +114,11 @@ class Im2ColProp(WindowsProp):
     arguments = {"data": "pictures, (batch, channels, *size)"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         kernel = self.params.kernel
         self.check_ndim("data", shape, len(kernel) + 2)
         count = math.prod(self.windows(shape[2:]).count)
-        return in_shapes, [(shape[0], shape[1] * math.prod(kernel), count)]
+        return [(shape[0], shape[1] * math.prod(kernel), count)]
 
 
 @register("col2im")
