@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, planes_of, rows_of, rows_within, within
+from ...jit import call, inner, num_threads, parallel, planes_of, rows_of, rows_within, within
 from ..product.emitter import activate, activation
 from ..scratch import Repeated
 from ..vector import (
@@ -36,7 +36,7 @@ def is_depthwise(data, groups) -> bool:
 
 def forward(data, weight, window, scale, shift, act, out):
     """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
-    bind(Calls(), data, weight, window, scale, shift, act, out)()
+    bind(call, data, weight, window, scale, shift, act, out)()
 
 
 def bind(calls, data, weight, window, scale, shift, act, out):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import call, inner, num_threads, parallel, within
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
@@ -206,7 +206,7 @@ def matmul(a, b, out, *, add=False):
         turned = np.empty(out.shape[::-1], np.float32)
         if len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous:
             turned = turned.reshape(out.shape).T
-            bind_few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T, Calls())()
+            bind_few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T, call)()
         else:
             multiply(b.T, a.T, turned)
         if add:
