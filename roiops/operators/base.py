@@ -371,7 +371,10 @@ class OperatorProperty:
         return in_shapes, self.out_shapes(in_shapes[0])
 
     def out_shapes(self, shape) -> list:
-        """The shapes of the outputs, where they follow from that of the first input and no other's does."""
+        """The shapes of the outputs for that of the first input, where this alone is all to infer.
+
+        Override it or :meth:`infer_shape`.
+        """
         return [shape] * len(self.list_outputs())
 
     def inferred(self, in_shapes: list) -> tuple[list, list, list]:
