@@ -24,8 +24,8 @@ import numpy as np
 
 from ..processors import share
 from .numba_insides import (
-    DIVIDED,
     FAILURE,
+    INSIDES,
     KEEP,
     KERNEL,
     UNCOUNTED,
@@ -134,47 +134,48 @@ class Whole(Direct):
 
     def by(self, threads, dtype, *args):
         """Call it with so many threads, which :func:`num_threads` has allowed."""
-        entry = self._entries.get(dtype) or self.entry(dtype, 0, 1, *args)
-        if threads > 1 and _layer == "workqueue":
-            with _turn:
-                return entry(_launcher, threads, *args)
-        return entry(_launcher if threads > 1 else 0, threads, *args)
+        return _run(self._entries.get(dtype) or self.entry(dtype, 0, 1, *args), threads, *args)
+
+
+def in_turn(*calls):
+    """A call of several, one after the other."""
+
+    def run():
+        for call in calls:
+            call()
+
+    return run
 
 
 class Calls:
     """Calls of parallel kernels by one object, each kernel with arguments of the same types every time.
 
-    As with :class:`Direct`, the types are looked at in the first call only; ``call`` does so in each.
+    As with :class:`Direct`, the types are looked at in the first call only.
     """
 
     def __init__(self):
         self._entries = {}
 
     def __call__(self, kernel, threads: int, *args):
-        return kernel.run(self.entry(kernel, threads, args), threads, args)
+        return _run(self.entry(kernel, args), threads, *args)
 
-    def entry(self, kernel, threads, args):
-        """The kernel's function for so many threads, compiled for arguments like these."""
-        function = kernel.function(threads)
-        found = self._entries.get(function)
+    def entry(self, kernel, args):
+        """The kernel's function, compiled for arguments like these."""
+        found = self._entries.get(kernel)
         if found is None:
-            found = self._entries[function] = entry_of(function, kernel.arguments(1, args))
+            found = self._entries[kernel] = entry_of(kernel.compiled, (0, 1, *args))
         return found
 
     def repeated(self, kernels):
         """A call of kernels, each with its number of threads and its arguments, one after the other."""
-        if all(isinstance(kernel, _Parallel) for kernel, *_ in kernels) and _layer != "workqueue":
+        if _DIVIDES and _layer != "workqueue":
             return self._kept(kernels)
-        calls = [
-            functools.partial(kernel.run, self.entry(kernel, threads, args), threads, args)
-            for kernel, threads, *args in kernels
-        ]
-
-        def run():
-            for call in calls:
-                call()
-
-        return run
+        return in_turn(
+            *(
+                functools.partial(_run, self.entry(kernel, args), threads, *args)
+                for kernel, threads, *args in kernels
+            )
+        )
 
     def _kept(self, kernels):
         """:meth:`repeated` with all arguments as the kernels want them, in memory of the call's own."""
@@ -187,7 +188,7 @@ class Calls:
             places[i] = call.ctypes.data
             # Without threads there is one part, as in a call that is not kept.
             call[:3] = call.nbytes, threads if _launcher else 1, failures.ctypes.data
-            self.entry(kernel, threads, args)(KEEP, int(places[i]), *args)
+            self.entry(kernel, args)(KEEP, int(places[i]), *args)
         run = functools.partial(_entry_of_run_all(), _launcher, _NUMBERS.ctypes.data, places)
         run.holds = memory, kernels
         return run
@@ -212,15 +213,6 @@ def cache_folder() -> str | None:
 @functools.cache
 def _entry_of_run_all():
     return entry_of(_run_all, (0, 0, _NUMBERS))
-
-
-class _AnyCalls(Calls):
-    def entry(self, kernel, threads, args):
-        return kernel.function(threads)
-
-
-#: Calls of parallel kernels with arguments of any types.
-call = _AnyCalls()
 
 
 _layer = None  # numba's threading layer, once it runs
@@ -351,25 +343,19 @@ class use_threads:
             numba.set_num_threads(self._mask)
 
 
-class _Kernel:
-    """What is called with a number of threads."""
-
-    def __call__(self, *args):
-        return self.by(num_threads())(*args)
-
-    def by(self, threads: int):
-        """The kernel on one thread or on more, as :func:`num_threads` says for the work at hand."""
-        return lambda *args: self.run(self.function(threads), threads, args)
-
-    def run(self, entry, threads, args):
-        """Call ``entry``, the :meth:`function` or an entry of it."""
-        if threads > 1 and _layer == "workqueue":
-            with _turn:
-                return entry(*self.arguments(threads, args))
-        return entry(*self.arguments(threads, args))
+#: Whether one compiled function has numba's threads run the parts of a loop.
+_DIVIDES = INSIDES and not numba.config.DISABLE_JIT
 
 
-class _Parallel(_Kernel):
+def _run(function, threads, *args):
+    """Call ``function(launcher, parts, *args)`` with as many threads as :func:`num_threads` has allowed."""
+    if threads > 1 and _layer == "workqueue":
+        with _turn:
+            return function(_launcher, threads, *args)
+    return function(_launcher if threads > 1 else 0, threads, *args)
+
+
+class _Parallel:
     """A kernel whose loop is divided into a part for each thread: ``function(share, *args)``."""
 
     def __init__(self, function, options):
@@ -379,39 +365,41 @@ class _Parallel(_Kernel):
 
     @functools.cached_property
     def compiled(self):
-        body = inner(self.__wrapped__, **self._options)
-        return njit(_with_launcher(self.__wrapped__, launcher_of(body)), **self._options)
+        """``f(launcher, parts, *args)``, for any number of parts."""
+        function = self.__wrapped__
+        if not _DIVIDES:
+            return _by_threads_of_python(njit(function, **self._options))
+        body = inner(function, **self._options)
+        return njit(_with_launcher(function, launcher_of(body)), **self._options)
 
-    def by(self, threads):
-        if threads > 1 and _layer == "workqueue":
-            return super().by(threads)
-        return functools.partial(self.compiled, _launcher if threads > 1 else 0, threads)
+    def __call__(self, *args):
+        return _run(self.compiled, num_threads(), *args)
 
-    def function(self, threads):
-        return self.compiled
-
-    def arguments(self, threads, args):
-        return (_launcher if threads > 1 else 0), threads, *args
+    def by(self, threads: int):
+        """The kernel on one thread or on more, as :func:`num_threads` says for the work at hand."""
+        if threads == 1:
+            return functools.partial(self.compiled, 0, 1)
+        return functools.partial(_run, self.compiled, threads)
 
 
-class _PlainParallel(_Kernel):
-    """:class:`_Parallel` by threads of Python."""
+def call(kernel, threads: int, *args):
+    """Call a parallel kernel once. Of a few arguments, numba itself looks at the types in less time."""
+    return _run(kernel.compiled, threads, *args)
 
-    def __init__(self, function, options):
-        functools.update_wrapper(self, function)
-        self.compiled = njit(function, **options)
 
-    def function(self, threads):
-        return self._in_parts if threads > 1 else self.compiled
+def _by_threads_of_python(part):
+    """``part((i, parts), *args)`` for each part of a loop, by threads of Python if there are several."""
 
-    def arguments(self, threads, args):
-        return (threads if threads > 1 else (0, 1)), *args
-
-    def _in_parts(self, threads, *args):
-        with ThreadPoolExecutor(threads) as pool:
-            done = [pool.submit(self.compiled, (i, threads), *args) for i in range(threads)]
+    def run(launcher, parts, *args):
+        if parts == 1:
+            part((0, 1), *args)
+            return
+        with ThreadPoolExecutor(parts) as pool:
+            done = [pool.submit(part, (i, parts), *args) for i in range(parts)]
         for each in done:
             each.result()
+
+    return run
 
 
 def _with_launcher(function, launch):
@@ -444,8 +432,7 @@ def parallel(function=None, *, makes_arrays=True, **options):
         options = {**UNCOUNTED, **options}
     if function is None:
         return functools.partial(parallel, **options)
-    compiles = DIVIDED and not numba.config.DISABLE_JIT
-    return (_Parallel if compiles else _PlainParallel)(function, options)
+    return _Parallel(function, options)
 
 
 def shared(function=None, **options):
@@ -459,7 +446,7 @@ def shared(function=None, **options):
         return functools.partial(shared, **options)
     remember_source(function)
     body = inner(function, **options)
-    if DIVIDED and not numba.config.DISABLE_JIT:
+    if _DIVIDES:
         return inner(_with_launcher(function, launcher_of(body)), makes_arrays=False)
 
     @inner(makes_arrays=False)

@@ -1,7 +1,7 @@
 """What is asked of numba's insides, all of it; numba may change them in any release.
 
-Six things rest on them. Each has a plain form that needs nothing but ``numba.njit``, for where an inside
-that it needs is not there:
+Six things rest on them. Where any of them is not there, all six take a plain form that needs nothing but
+``numba.njit``:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
   numba's own, which looks at the kernel's file alone;
@@ -14,8 +14,7 @@ that it needs is not there:
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do;
 - the number of threads, asked for without starting them first; the plain form is ``numba.get_num_threads``.
 
-That is decided here, once, by what is there and not by numba's version; ``CACHE``, ``LIGHT``, ``INNER``,
-``DIVIDED`` and ``ENTRY`` say how.
+That is decided here, once, by what is there and not by numba's version; ``INSIDES`` says how.
 """
 
 import contextlib
@@ -41,57 +40,35 @@ from .checked import CHECKED
 from .patience import compiling
 
 try:
-    from numba.core.caching import FunctionCache
-except ImportError:
-    FunctionCache = object
-try:
     from numba.core import callconv, cgutils, types
     from numba.core.base import BaseContext
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
     from numba.core.callconv import CPUCallConv
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Compiler
+    from numba.core.compiler import Compiler, CompileResult
     from numba.core.options import DefaultOptions
     from numba.core.registry import CPUDispatcher
+    from numba.core.runtime import _nrt_python as runtime
     from numba.core.types import unliteral
     from numba.extending import intrinsic
 except ImportError:
     BaseContext = CPUCallConv = JITCodeLibrary = Compiler = CPUDispatcher = DefaultOptions = object
-try:
-    from numba.core.caching import CompileResultCacheImpl
-    from numba.core.compiler import CompileResult
-    from numba.core.runtime import _nrt_python as runtime
-except ImportError:
-    CompileResult = CompileResultCacheImpl = runtime = object
+    CompileResult = CompileResultCacheImpl = FunctionCache = runtime = object
 
-_HAS = {
-    FunctionCache: ("load_overload", "save_overload", "disable", "enable"),
-    JITCodeLibrary: ("_optimize_final_module", "_finalize_final_module"),
-    CompileResult: ("_rebuild", "_find_referenced_environments"),
-    CompileResultCacheImpl: ("reduce",),
-    runtime: ("c_helpers",),
-    Compiler: ("compile_extra", "define_pipelines"),
-    CPUDispatcher: ("get_call_template", "add_overload", "compile", "targetdescr"),
-    CPUCallConv: ("return_user_exc", "return_status_propagate"),
-    BaseContext: ("call_internal", "call_internal_no_propagate", "add_linking_libs", "make_tuple"),
-}
-
-
-def _there(*classes) -> bool:
-    return all(hasattr(each, name) for each in classes for name in _HAS[each]) and object not in classes
-
-
-#: Whether there is a cache that can be made to notice changes, and a way to compile parts of functions only.
-CACHE, INNER = _there(FunctionCache), _there(JITCodeLibrary, Compiler, CompileResult, CPUDispatcher)
-#: Whether a kernel can be read from the cache without numba being ready to compile.
-LIGHT = (
-    _there(FunctionCache, JITCodeLibrary, CompileResult, CompileResultCacheImpl, runtime)
-    and hasattr(FunctionCache, "_load_overload")
-    and all(hasattr(JITCodeLibrary, name) for name in ("_unserialize", "_get_module_for_linking"))
+_NEEDED = (
+    (FunctionCache, "load_overload _load_overload save_overload disable enable"),
+    (JITCodeLibrary, "_optimize_final_module _finalize_final_module _unserialize _get_module_for_linking"),
+    (CompileResult, "_rebuild _find_referenced_environments"),
+    (CompileResultCacheImpl, "reduce"),
+    (runtime, "c_helpers"),
+    (Compiler, "compile_extra define_pipelines"),
+    (CPUDispatcher, "get_call_template add_overload compile targetdescr typeof_pyval"),
+    (CPUCallConv, "return_user_exc return_status_propagate"),
+    (BaseContext, "call_internal call_internal_no_propagate add_linking_libs make_tuple"),
+    (DefaultOptions, "_nrt"),
 )
-#: Whether numba's threads can be made to run parts of a compiled function.
-DIVIDED = INNER and _there(BaseContext, CPUCallConv)
-#: Whether a compiled function's entry for certain types can be had.
-ENTRY = all(hasattr(CPUDispatcher, name) for name in ("compile", "typeof_pyval"))
+#: Whether all is there that is asked of numba's insides.
+INSIDES = all(hasattr(each, name) for each, names in _NEEDED for name in names.split())
 
 _IMPORT = re.compile(rb"^from (\S+) import (\([^)]*|.*)", re.MULTILINE)
 
@@ -171,11 +148,8 @@ class _Cache(FunctionCache):
 
     def _read(self, signature, *args):
         try:
-            if LIGHT:
-                with _light(args[0].codegen()):
-                    found = self._load_overload(signature, *args)
-            else:
-                found = super().load_overload(signature, *args)
+            with _light(args[0].codegen()):
+                found = self._load_overload(signature, *args)
             # Two processes that save at once may give one file's name to two signatures.
             return found if found is None or found.signature.args == tuple(signature) else None
         except Exception:  # reading back what was cut short can fail in any way
@@ -270,17 +244,15 @@ def _light(codegen):
 
 def remember_source(function) -> None:
     """Look at the source of a function that is compiled later; what is kept of it is of the source of now."""
-    if CACHE:
+    if INSIDES:
         with contextlib.suppress(OSError, ImportError, AttributeError):
             _stamp(function)
 
 
 def watch_cache(compiled, function) -> None:
     """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
-    if CACHE and type(getattr(compiled, "_cache", None)) is FunctionCache:
-        compiled._cache.__class__ = _Cache
-        if LIGHT and type(getattr(compiled._cache, "_impl", None)) is CompileResultCacheImpl:
-            compiled._cache._impl.__class__ = _Contents
+    if INSIDES and type(getattr(compiled, "_cache", None)) is FunctionCache:
+        compiled._cache.__class__, compiled._cache._impl.__class__ = _Cache, _Contents
         with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
             compiled._cache.watch(function)
 
@@ -397,14 +369,13 @@ class _KernelCompiler(_LeanCompiler):
 
 
 #: The options of ``numba.njit`` that kernels are compiled with.
-KERNEL = {"pipeline_class": _KernelCompiler} if INNER else {}
-_COUNTS = hasattr(DefaultOptions, "_nrt")
+KERNEL = {"pipeline_class": _KernelCompiler} if INSIDES else {}
 #: What is added to them for a kernel that makes no arrays, so that the users of arrays are not counted.
 #: A checked kernel makes errors, which are counted.
-UNCOUNTED = {"_nrt": False} if _COUNTS and not CHECKED else {}
+UNCOUNTED = {"_nrt": False} if INSIDES and not CHECKED else {}
 #: What parts of kernels are compiled with, if nothing else is said: otherwise a part that returns an array
 #: would count or not as the first kernel does that calls it, and the others would free the array too early.
-_COUNTED = {"_nrt": True} if _COUNTS else {}
+_COUNTED = {"_nrt": True}
 
 
 class _InnerDispatcher(CPUDispatcher):
@@ -455,14 +426,14 @@ class Inner:
 
 def make_inner(function, make_entry, **options):
     """``function``, compiled as a part of those that call it; ``make_entry`` compiles it for other calls."""
-    if not INNER or numba.config.DISABLE_JIT:
+    if not INSIDES or numba.config.DISABLE_JIT:
         return make_entry(function)
     return Inner(function, make_entry, options)
 
 
 def entry_of(compiled, args):
     """``compiled`` for arguments of the types of ``args``, at which it does not look again."""
-    if not ENTRY or type(compiled) is not CPUDispatcher:  # plain Python without the JIT
+    if not INSIDES or type(compiled) is not CPUDispatcher:  # plain Python without the JIT
         return compiled
     known = _entries.setdefault(compiled, {})
     kinds = _kind(compiled, args)
@@ -642,7 +613,7 @@ def _run_kept(typing, launcher, numbers, at):
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-run_kept = intrinsic(_run_kept) if DIVIDED else None
+run_kept = intrinsic(_run_kept) if INSIDES else None
 
 
 def _failure(builder, failures, part):

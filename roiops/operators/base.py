@@ -368,7 +368,14 @@ class OperatorProperty:
         A shape is a tuple of ints, -1 for an unknown entry, or None when nothing is known. Fill in what
         follows from what is there; raise :class:`ShapeError` for what cannot be.
         """
-        return in_shapes, [in_shapes[0]] * len(self.list_outputs())
+        return in_shapes, self.out_shapes(in_shapes[0])
+
+    def out_shapes(self, shape) -> list:
+        """The shapes of the outputs for that of the first input, where this alone is all to infer.
+
+        Override it or :meth:`infer_shape`.
+        """
+        return [shape] * len(self.list_outputs())
 
     def inferred(self, in_shapes: list) -> tuple[list, list, list]:
         """What :meth:`infer_shape` says, as three lists, an error where it is no such thing."""

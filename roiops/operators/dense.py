@@ -1,11 +1,12 @@
 """How arrays reach kernels that want them C-contiguous, float32 or float64, and how results get back.
 
 Any array may be strided, float16, or to be added to; kernels see none of that. :class:`DenseOperator` is for
-kernels that are asked for each result by itself, :class:`Result` and :func:`dense` for kernels that write all
-their results in one go, whether somebody wants them or not.
+kernels that are asked for each result by itself, :class:`WholeOperator` for kernels that write all their
+results in one go, whether somebody wants them or not.
 """
 
 import math
+from types import NoneType
 
 import numpy as np
 
@@ -92,6 +93,23 @@ class DenseOperator(Operator):
         return self.scratch("new " + role, array.shape, _wide(array.dtype))
 
 
+class ImageOperator(DenseOperator):
+    """An operator whose images may have their channels last; it computes with the channels second."""
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        super().forward(ctx, self._channels_second(in_data), req, self._channels_second(out_data), aux)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        arrays = map(self._channels_second, (out_grad, in_data, out_data))
+        super().backward(ctx, *arrays, req, self._channels_second(in_grad), aux)
+
+    def _channels_second(self, arrays):
+        if not self.params.channels_last:
+            return arrays
+        is_image = [not isinstance(a, NoneType | Undeclared) and a.ndim > 2 for a in arrays]
+        return [np.moveaxis(a, -1, 1) if is_it else a for a, is_it in zip(arrays, is_image, strict=True)]
+
+
 class FormulaOperator(DenseOperator):
     """An operator given by two functions that return new arrays; for what NumPy computes fast enough.
 
@@ -159,6 +177,36 @@ class Result:
         """Hand the result over, as the request asks."""
         if self.req != "null":
             assign(self.target, self.req, self.array)
+
+
+class WholeOperator(Operator):
+    """An operator whose kernel writes all results in one go; boxes are computed so, in float32 or float64."""
+
+    shareable = True
+
+    #: Shape and dtype of each result, as the kernel writes it.
+    results: list
+
+    def run(self, ctx, inputs, results) -> None:
+        """Compute all results from the inputs, arrays that a kernel takes."""
+        raise NotImplementedError
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        results = [Result(a, r, *each) for a, r, each in zip(out_data, req, self.results, strict=True)]
+        self.run(ctx, [dense(a) for a in in_data], [each.array for each in results])
+        for each in results:
+            each.store()
+
+
+class WholeProperty(OperatorProperty):
+    """The property of a :class:`WholeOperator`."""
+
+    floating = True
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        shapes, types = self.infer_shape(in_shapes)[1], self.infer_type(in_types)[1]
+        types = [each if each.kind == "i" else computing(each) for each in types]
+        return self.op(self.params, results=list(zip(shapes, types, strict=True)))
 
 
 def row_view(array, axis: int):

@@ -13,6 +13,18 @@ class Window(Parameter):
         """A per-axis parameter, with ``fill`` for every axis when it was not given."""
         return given or (fill,) * len(self.kernel)
 
+    @property
+    def strides(self) -> tuple:
+        return self.axes(self.stride, 1)
+
+    @property
+    def dilations(self) -> tuple:
+        return self.axes(self.dilate, 1)
+
+    @property
+    def pads(self) -> tuple:
+        return self.axes(self.pad, 0)
+
     def validate(self, operator):
         for name in () if getattr(self, "global_pool", False) else self.per_axis:
             given = getattr(self, name)

@@ -28,7 +28,7 @@ from soak import guarded  # noqa: E402
 import roiops as mx  # noqa: E402
 from roiops import registry  # noqa: E402
 from roiops.kernels import cpu, ways  # noqa: E402
-from roiops.kernels.jit import Direct, _Kernel  # noqa: E402
+from roiops.kernels.jit import Direct, _Parallel  # noqa: E402
 from roiops.ndarray import updates  # noqa: E402
 
 #: How many random calls of each kind are tried at most.
@@ -41,7 +41,7 @@ def not_run(room: str = "") -> list[str]:
     for each in gc.get_objects():
         if isinstance(each, Direct):
             function, runs = each._function, bool(each._entries)
-        elif isinstance(each, _Kernel):
+        elif isinstance(each, _Parallel):
             function = each.__wrapped__
             runs = "compiled" in vars(each) and bool(each.compiled.overloads)
         elif isinstance(each, CPUDispatcher):

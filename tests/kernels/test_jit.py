@@ -493,7 +493,7 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     from roiops.kernels import numba_insides
 
     caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
-    assert not any([numba_insides.INNER, numba_insides.CACHE, numba_insides.LIGHT, numba_insides.DIVIDED])
+    assert not numba_insides.INSIDES
     """
     in_parts = """
     import numba
@@ -575,10 +575,7 @@ def test_a_network_whose_kernels_are_on_disk_compiles_nothing(tmp_path):
 
 
 def test_the_insides_are_those_of_this_numba():
-    assert numba_insides.INNER
-    assert numba_insides.CACHE
-    assert numba_insides.LIGHT
-    assert numba_insides.DIVIDED
+    assert numba_insides.INSIDES
 
 
 def test_an_entry_is_that_for_the_types_of_the_arguments():

@@ -253,7 +253,7 @@ def _first_lanes(builder, count):
     return builder.icmp_signed("<", numbers, repeat(builder, count, FIXED_LANES))
 
 
-def _masked(builder, action, result, arguments, vector):
+def masked(builder, action, result, arguments, vector):
     """Call LLVM's ``masked.load`` or ``masked.store`` of a vector type."""
     bits = 32 if isinstance(vector.element, ir.FloatType) else 64
     name = f"llvm.masked.{action}.v{vector.count}f{bits}.p0"
@@ -272,9 +272,8 @@ def load_some(typing_context, array, at, count):
         pointer = access.pointer(array, *args[:2], vector, args[2])
         align = ir.IntType(32)(array.dtype.bitwidth // 8)
         zeros = ir.Constant(vector, [0] * FIXED_LANES)
-        return _masked(
-            builder, "load", vector, [pointer, align, _first_lanes(builder, args[2]), zeros], vector
-        )
+        arguments = [pointer, align, _first_lanes(builder, args[2]), zeros]
+        return masked(builder, "load", vector, arguments, vector)
 
     return signature, generate
 
@@ -290,7 +289,7 @@ def store_some(typing_context, array, at, lanes, count):
         pointer = access.pointer(array, data, at, lanes.type, count)
         align = ir.IntType(32)(array.dtype.bitwidth // 8)
         arguments = [lanes, pointer, align, _first_lanes(builder, count)]
-        _masked(builder, "store", ir.VoidType(), arguments, lanes.type)
+        masked(builder, "store", ir.VoidType(), arguments, lanes.type)
 
     return signature, generate
 

@@ -5,22 +5,19 @@ import math
 import numpy as np
 
 from ...errors import DataError, ParamError, ShapeError
-from ...params import Field, Parameter, enum
+from ...params import Field, enum
 from ...registry import register
-from ..base import GradientFree, Operator, OperatorProperty, kernels
-from ..dense import Result, dense
+from ..base import GradientFree, kernels
+from ..dense import Result, WholeOperator, WholeProperty
 
 _BOX_FORMAT = enum("corner", "center", codes={0: "corner", "0": "corner", 1: "center", "1": "center"})
 
 
-class BoxNMSOp(Operator):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        p = self.params
-        data = dense(in_data[0])
+class BoxNMSOp(WholeOperator):
+    def run(self, ctx, inputs, results):
+        p, (data,), (out, record) = self.params, inputs, results
         rows, width = data.shape[-2:]
         batches = math.prod(data.shape[:-2])
-        out = Result(out_data[0], req[0], data.shape, data.dtype)
-        record = Result(out_data[1], req[1], (*data.shape[:-1], 1), np.dtype(np.int64))
         kernel = kernels("detection.box", ctx.device)
         suppression = kernel.Suppression(
             threshold=np.float32(p.overlap_thresh),
@@ -37,11 +34,9 @@ class BoxNMSOp(Operator):
         kernel.nms(
             data.reshape(batches, rows, width),
             suppression,
-            out.array.reshape(batches, rows, width),
-            record.array.reshape(batches, rows),
+            out.reshape(batches, rows, width),
+            record.reshape(batches, rows),
         )
-        out.store()
-        record.store()
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grad = Result(in_grad[0], req[0], in_grad[0].shape, in_grad[0].dtype)
@@ -56,7 +51,7 @@ class BoxNMSOp(Operator):
 
 
 @register("_contrib_box_nms", "_contrib_box_non_maximum_suppression", "_npx_box_nms")
-class BoxNMSProp(OperatorProperty):
+class BoxNMSProp(WholeProperty):
     """Drop boxes that overlap better ones (greedy non-maximum suppression).
 
     Every row holds a score, a box and perhaps a class. The surviving rows of each batch come first, best
@@ -86,7 +81,7 @@ class BoxNMSProp(OperatorProperty):
         "coordinate is below 0 are left as they are, as in MXNet",
     )
 
-    op, floating = BoxNMSOp, True
+    op = BoxNMSOp
     out_types = (0, np.dtype(np.int64))
     arguments = {"data": "rows (..., boxes, width), in any number of batches"}
     outputs, visible_outputs = ("output0", "output1"), 1
@@ -125,26 +120,23 @@ class BoxNMSProp(OperatorProperty):
             )
 
 
-class BoxIoUOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        lhs, rhs = (dense(a) for a in in_data)
-        out = Result(out_data[0], req[0], lhs.shape[:-1] + rhs.shape[:-1], lhs.dtype)
-        lhs, rhs = lhs.reshape(-1, 4), rhs.reshape(-1, 4)
+class BoxIoUOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        lhs, rhs = (boxes.reshape(-1, 4) for boxes in inputs)
         kernels("detection.box", ctx.device).iou(
-            lhs, rhs, self.params.format == "center", out.array.reshape(len(lhs), len(rhs))
+            lhs, rhs, self.params.format == "center", results[0].reshape(len(lhs), len(rhs))
         )
-        out.store()
 
 
 @register("_contrib_box_iou", "_npx_box_iou")
-class BoxIoUProp(OperatorProperty):
+class BoxIoUProp(WholeProperty):
     """Intersection over union of every box of ``lhs`` with every box of ``rhs``."""
 
     format = Field(
         _BOX_FORMAT, "corner", doc="what the coordinates are: xmin ymin xmax ymax, or x y width height"
     )
 
-    op, floating = BoxIoUOp, True
+    op = BoxIoUOp
     arguments = {"lhs": "boxes (..., 4)", "rhs": "boxes (..., 4)"}
     partial_shapes = True
 
@@ -157,27 +149,23 @@ class BoxIoUProp(OperatorProperty):
         return in_shapes, [(*in_shapes[0][:-1], *in_shapes[1][:-1])]
 
 
-class BipartiteMatchingOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        data = dense(in_data[0])
+class BipartiteMatchingOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        (data,), (row, column) = inputs, results
         rows, columns = data.shape[-2:]
         batches = math.prod(data.shape[:-2])
-        row = Result(out_data[0], req[0], data.shape[:-1], data.dtype)
-        column = Result(out_data[1], req[1], (*data.shape[:-2], columns), data.dtype)
         kernels("detection.box", ctx.device).bipartite_matching(
             data.reshape(batches, rows, columns),
             np.float32(self.params.threshold),
             self.params.is_ascend,
             self.params.topk,
-            row.array.reshape(batches, rows),
-            column.array.reshape(batches, columns),
+            row.reshape(batches, rows),
+            column.reshape(batches, columns),
         )
-        row.store()
-        column.store()
 
 
 @register("_contrib_bipartite_matching", "_npx_bipartite_matching")
-class BipartiteMatchingProp(OperatorProperty):
+class BipartiteMatchingProp(WholeProperty):
     """Match rows and columns of a score matrix one to one, taking the best remaining pair each time.
 
     The outputs hold the column of each row and the row of each column, -1 for those without a match.
@@ -187,38 +175,32 @@ class BipartiteMatchingProp(OperatorProperty):
     threshold = Field(float, doc="pairs with a score that is no better than this are not matched")
     topk = Field(int, -1, doc="a bound on the matches; -1: none. As in MXNet, k lets k + 1 of them through")
 
-    op, floating = BipartiteMatchingOp, True
+    op = BipartiteMatchingOp
     arguments = {"data": "score matrices (..., rows, columns)"}
     outputs = ("output0", "output1")
 
-    def infer_shape(self, in_shapes):
-        data = in_shapes[0]
+    def out_shapes(self, data):
         self.check_ndim("data", data, least=2)
-        return in_shapes, [data[:-1], (*data[:-2], data[-1])]
+        return [data[:-1], (*data[:-2], data[-1])]
 
 
-class BoxEncodeOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        arrays = [dense(a) for a in in_data]
-        shape, dtype = arrays[2].shape, arrays[2].dtype
-        targets = Result(out_data[0], req[0], shape, dtype)
-        masks = Result(out_data[1], req[1], shape, dtype)
-        bad = kernels("detection.box", ctx.device).encode(*arrays, targets.array, masks.array)
+class BoxEncodeOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        bad = kernels("detection.box", ctx.device).encode(*inputs, *results)
         if bad >= 0:
-            batch, row = divmod(bad, shape[1])
+            _, matches, anchors, refs, *_ = inputs
+            batch, row = divmod(bad, anchors.shape[1])
             raise DataError(
-                f"{ctx.label}: matches[{batch}, {row}] must be a row of refs, 0 to {arrays[3].shape[1] - 1}, "
-                f"got {arrays[1][batch, row]:g}"
+                f"{ctx.label}: matches[{batch}, {row}] must be a row of refs, 0 to {refs.shape[1] - 1}, "
+                f"got {matches[batch, row]:g}"
             )
-        targets.store()
-        masks.store()
 
 
 @register("_contrib_box_encode", "_npx_box_encode")
-class BoxEncodeProp(OperatorProperty):
+class BoxEncodeProp(WholeProperty):
     """Regression targets of anchors to the boxes they match, and a mask of those that have one."""
 
-    param, op, floating = Parameter, BoxEncodeOp, True
+    op = BoxEncodeOp
     arguments = {
         "samples": "(batches, anchors): 1 for a positive anchor, 0 or -1 for others",
         "matches": "(batches, anchors): the row of refs that a positive anchor matches",
@@ -242,20 +224,15 @@ class BoxEncodeProp(OperatorProperty):
         return [pair, pair, anchors, refs, means, stds], [anchors, anchors]
 
 
-class BoxDecodeOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
+class BoxDecodeOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
         p = self.params
-        data, anchors = (dense(a) for a in in_data)
-        out = Result(out_data[0], req[0], data.shape, data.dtype)
         stds = (p.std0, p.std1, p.std2, p.std3)
-        kernels("detection.box", ctx.device).decode(
-            data, anchors, stds, p.clip, p.format == "corner", out.array
-        )
-        out.store()
+        kernels("detection.box", ctx.device).decode(*inputs, stds, p.clip, p.format == "corner", *results)
 
 
 @register("_contrib_box_decode", "_npx_box_decode")
-class BoxDecodeProp(OperatorProperty):
+class BoxDecodeProp(WholeProperty):
     """Boxes, as corners, from predicted displacements of anchors."""
 
     std0 = Field(float, 1.0, doc="factor of the first encoded value")
@@ -267,7 +244,7 @@ class BoxDecodeProp(OperatorProperty):
         _BOX_FORMAT, "center", doc="coordinates of the anchors: xmin ymin xmax ymax, or x y width height"
     )
 
-    op, floating = BoxDecodeOp, True
+    op = BoxDecodeOp
     arguments = {"data": "predictions (batches, anchors, 4)", "anchors": "boxes (1, anchors, 4)"}
     partial_shapes = True
 

@@ -15,6 +15,11 @@ _TILE_BYTES = 4 << 20
 _LEAST_TILE = 64
 
 
+def steps(params) -> tuple:
+    """Stride, dilation and padding, in y and in x."""
+    return params.stride or (1, 1), params.dilate or (1, 1), params.pad or (0, 0)
+
+
 class DeformableConvolutionOp(DenseOperator):
     modulated = False
 
@@ -39,13 +44,9 @@ class DeformableConvolutionOp(DenseOperator):
         for image in range(data.shape[0]):
             for first in range(0, positions, size):
                 count = min(size, positions - first)
-                sizes, window = (*self.map_size, out_width), (p.kernel, *self.steps)
+                sizes, window = (*self.map_size, out_width), (p.kernel, *steps(p))
                 kernel.table(offset[image], first, count, sizes, window, self.modulated, pixels, tables)
                 yield image, first, count, pixels, tables, columns
-
-    @property
-    def steps(self):
-        return self.params.stride or (1, 1), self.params.dilate or (1, 1), self.params.pad or (0, 0)
 
     def _prepare(self, in_data):
         data, offset, mask, weight, bias = self._split(in_data)
@@ -176,13 +177,7 @@ class DeformableConvolutionProp(FloatProperty):
                 )
         size = []
         for name, extent, window, stride, dilate, pad in zip(
-            ("height", "width"),
-            data[2:],
-            p.kernel,
-            p.stride or (1, 1),
-            p.dilate or (1, 1),
-            p.pad or (0, 0),
-            strict=True,
+            ("height", "width"), data[2:], p.kernel, *steps(p), strict=True
         ):
             travel = extent + 2 * pad - (dilate * (window - 1) + 1)
             if travel < 0:

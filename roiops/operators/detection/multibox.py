@@ -6,7 +6,7 @@ from ...errors import ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import GradientFree, OperatorProperty, kernels
-from ..dense import Result, computing, dense
+from ..dense import Result, WholeOperator, WholeProperty, computing
 
 
 class MultiBoxPriorParam(Parameter):
@@ -52,15 +52,14 @@ class MultiBoxPriorProp(OperatorProperty):
     arguments = {"data": "the feature map (images, channels, height, width)"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        data = in_shapes[0]
+    def out_shapes(self, data):
         if len(data) < 4 or data[2] < 1 or data[3] < 1:
             raise ShapeError(
                 f"{self.label}: data must have shape (images, channels, height, width) with height and width "
                 f"above 0, got {data}"
             )
         boxes = len(self.params.sizes) + len(self.params.ratios) - 1
-        return in_shapes, [(1, data[2] * data[3] * boxes, 4)]
+        return [(1, data[2] * data[3] * boxes, 4)]
 
 
 class MultiBoxTargetParam(Parameter):
@@ -85,13 +84,9 @@ class MultiBoxTargetParam(Parameter):
             )
 
 
-class MultiBoxTargetOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        p = self.params
-        anchors, labels, scores = (dense(a) for a in in_data)
-        images, boxes = labels.shape[0], anchors.shape[1]
-        shapes = [(images, 4 * boxes), (images, 4 * boxes), (images, boxes)]
-        results = [Result(out, r, s, anchors.dtype) for out, r, s in zip(out_data, req, shapes, strict=True)]
+class MultiBoxTargetOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        p, (anchors, labels, scores) = self.params, inputs
         kernel = kernels("detection.multibox", ctx.device)
         assignment = kernel.Assignment(
             threshold=np.float32(p.overlap_threshold),
@@ -100,13 +95,11 @@ class MultiBoxTargetOp(GradientFree):
             mining_below=np.float32(p.negative_mining_thresh),
             variances=np.asarray(p.variances, np.float32),
         )
-        kernel.target(anchors[0], labels, scores, assignment, *(result.array for result in results))
-        for result in results:
-            result.store()
+        kernel.target(anchors[0], labels, scores, assignment, *results)
 
 
 @register("_contrib_MultiBoxTarget", "MultiBoxTarget", "_npx_multibox_target")
-class MultiBoxTargetProp(OperatorProperty):
+class MultiBoxTargetProp(WholeProperty):
     """What SSD trains its boxes and classes towards.
 
     Each object is given the free anchor that overlaps it most, and further anchors go to the object they
@@ -114,7 +107,7 @@ class MultiBoxTargetProp(OperatorProperty):
     them where ``negative_mining_ratio`` is set, and the rest is ignored.
     """
 
-    param, op, floating = MultiBoxTargetParam, MultiBoxTargetOp, True
+    param, op = MultiBoxTargetParam, MultiBoxTargetOp
     arguments = {
         "anchor": "corners (1, anchors, 4)",
         "label": "rows (class, corners, ...) for each image, ended by a row of -1",
@@ -135,11 +128,9 @@ class MultiBoxTargetProp(OperatorProperty):
         return [anchor, label, scores], [flat, flat, (label[0], boxes)]
 
 
-class MultiBoxDetectionOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        p = self.params
-        scores, codes, anchors = (dense(a) for a in in_data)
-        out = Result(out_data[0], req[0], (scores.shape[0], anchors.shape[1], 6), scores.dtype)
+class MultiBoxDetectionOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        p, (scores, codes, anchors) = self.params, inputs
         kernels("detection.multibox", ctx.device).detection(
             scores,
             codes,
@@ -150,13 +141,12 @@ class MultiBoxDetectionOp(GradientFree):
             np.float32(p.nms_threshold),
             p.force_suppress,
             p.nms_topk,
-            out.array,
+            *results,
         )
-        out.store()
 
 
 @register("_contrib_MultiBoxDetection", "MultiBoxDetection", "_npx_multibox_detection")
-class MultiBoxDetectionProp(OperatorProperty):
+class MultiBoxDetectionProp(WholeProperty):
     """Detections of SSD: rows (class, probability, xmin, ymin, xmax, ymax), best first.
 
     Rows of class -1 are no detections: suppressed boxes, and what is left of the output.
@@ -172,7 +162,7 @@ class MultiBoxDetectionProp(OperatorProperty):
     variances = Field(floats(4), (0.1, 0.1, 0.2, 0.2), doc="factors of the four predicted numbers of a box")
     nms_topk = Field(int, -1, doc="how many boxes of highest score enter suppression; 0 or less: all")
 
-    op, floating = MultiBoxDetectionOp, True
+    op = MultiBoxDetectionOp
     arguments = {
         "cls_prob": "class probabilities (images, classes, anchors), the background first",
         "loc_pred": "box predictions (images, 4 * anchors)",

@@ -5,8 +5,8 @@ import numpy as np
 from ...errors import DataError, ParamError, ShapeError
 from ...params import Field, Parameter, floats
 from ...registry import register
-from ..base import GradientFree, OperatorProperty, kernels
-from ..dense import Result, dense
+from ..base import GradientFree, kernels
+from ..dense import WholeOperator, WholeProperty
 
 
 class ProposalParam(Parameter):
@@ -29,15 +29,11 @@ class ProposalParam(Parameter):
             raise ParamError(f"{operator}: scales and ratios must each hold at least one number")
 
 
-class ProposalOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        p = self.params
+class ProposalOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        p, (cls_prob, bbox_pred, im_info) = self.params, inputs
         kernel = kernels("detection.proposal", ctx.device)
-        cls_prob, bbox_pred, im_info = (dense(a) for a in in_data)
         self._check_images(ctx, kernel.cells_of(im_info, p.feature_stride), cls_prob.shape[2:])
-        rows = cls_prob.shape[0] * p.rpn_post_nms_top_n
-        rois = Result(out_data[0], req[0], (rows, 5), cls_prob.dtype)
-        scores = Result(out_data[1], req[1], (rows, 1), cls_prob.dtype)
         selection = kernel.Selection(
             anchors=kernel.base_anchors(p.scales, p.ratios, p.feature_stride),
             stride=p.feature_stride,
@@ -47,9 +43,7 @@ class ProposalOp(GradientFree):
             min_size=p.rpn_min_size,
             corner_deltas=p.iou_loss,
         )
-        kernel.forward(cls_prob, bbox_pred, im_info, selection, rois.array, scores.array)
-        rois.store()
-        scores.store()
+        kernel.forward(cls_prob, bbox_pred, im_info, selection, *results)
 
     def _check_images(self, ctx, cells, available):
         for image, need in enumerate(cells):
@@ -62,7 +56,7 @@ class ProposalOp(GradientFree):
 
 
 @register("_contrib_MultiProposal", "MultiProposal")
-class MultiProposalProp(OperatorProperty):
+class MultiProposalProp(WholeProperty):
     """Turn the scores and box displacements of an RPN head into regions of interest (Faster R-CNN, 2015).
 
     The best boxes of every image, after suppression, as rows ``[image, x1, y1, x2, y2]``. An image with fewer
@@ -76,7 +70,6 @@ class MultiProposalProp(OperatorProperty):
         "im_info": "a row (height, width, scale) for each image",
     }
     outputs = ("output", "score")
-    floating = True
 
     @property
     def num_visible_outputs(self):

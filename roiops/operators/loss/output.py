@@ -69,7 +69,6 @@ class SoftmaxOutputOp(Operator):
                 int(p.ignore_label),
                 0.0 if p.multi_output else p.smooth_alpha,
                 self._factor(index, outputs),
-                False,
                 self._split(work),
             )
             if head is not None:
@@ -185,7 +184,7 @@ class SoftmaxCrossEntropyOp(Operator):
         p = self._probabilities(ctx, data)[:, :, None]
         index = loss.class_index(label)[:, None]
         work = np.empty_like(p)
-        loss.cross_entropy_gradient(p, index, False, -1, 0.0, float(out_grad[0][0]), False, work)
+        loss.cross_entropy_gradient(p, index, False, -1, 0.0, float(out_grad[0][0]), work)
         arrays.evaluate(None, [work[:, :, 0]], in_grad[0], req[0])
 
 

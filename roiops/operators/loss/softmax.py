@@ -66,7 +66,7 @@ class SoftmaxOp(Operator):
 
         def compute(target):
             g, y, t = (loss.split_axis(a, axis) for a in (grad, out_data[0], target))
-            loss.softmax_gradient(g, y, self.scale, self.log, False, t)
+            loss.softmax_gradient(g, y, self.scale, self.log, t)
             if outside is not None:
                 target[outside] = 0
 
@@ -168,11 +168,10 @@ class SoftmaxActivationProp(FloatProperty):
     inplace, inplace_grad = {0: 0}, {0: 0}
     arguments = {"data": "the array; three or more dimensions for channel"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         if shape is not None and len(shape) < (3 if self.params.mode == "channel" else 2):
             raise ShapeError(
                 f"{self.label}: data must have {'3' if self.params.mode == 'channel' else '2'} dimensions "
                 f"or more for mode {self.params.mode!r}, got shape {tuple(shape)}"
             )
-        return in_shapes, [shape]
+        return [shape]

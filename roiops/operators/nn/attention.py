@@ -97,10 +97,9 @@ class SelfAttentionScoresProp(AttentionProp):
     op = ScoresOp
     arguments = {"queries_keys_values": "(length, batch, heads * 3 * depth)"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         self.depth("queries_keys_values", shape, 3)
-        return in_shapes, [(shape[1] * self.params.heads, shape[0], shape[0])]
+        return [(shape[1] * self.params.heads, shape[0], shape[0])]
 
 
 @register("_contrib_interleaved_matmul_encdec_qk")

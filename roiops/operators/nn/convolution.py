@@ -10,7 +10,7 @@ from ...params import Field, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from ..base import OpContext, kernels, merge_shapes
-from ..dense import DenseOperator, FloatProperty
+from ..dense import FloatProperty, ImageOperator
 from ..fields import IGNORED, Window
 
 
@@ -32,29 +32,14 @@ def _layout(shape, last: bool):
     return (shape[0], *shape[2:], shape[1]) if last and shape is not None else shape
 
 
-class _ConvolutionBase(DenseOperator):
-    """Both directions: the window in kernel terms, and layouts with the channels last."""
+class _ConvolutionBase(ImageOperator):
+    """Both directions: the window in kernel terms."""
 
     keeps_weight = True
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        if self.params.channels_last:
-            in_data, out_data = self._channels_second(in_data), self._channels_second(out_data)
-        super().forward(ctx, in_data, req, out_data, aux)
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if self.params.channels_last:
-            out_grad, in_data, in_grad = map(self._channels_second, (out_grad, in_data, in_grad))
-        super().backward(ctx, out_grad, in_data, [None], req, in_grad, aux)
-
-    @staticmethod
-    def _channels_second(arrays):
-        return [a if a is None or a.ndim < 3 else np.moveaxis(a, -1, 1) for a in arrays]
-
     def window(self, pad):
         p = self.params
-        stride, dilate = p.axes(p.stride, 1), p.axes(p.dilate, 1)
-        return _three(p.kernel, 1), _three(stride, 1), _three(dilate, 1), _three(pad, 0)
+        return _three(p.kernel, 1), _three(p.strides, 1), _three(p.dilations, 1), _three(pad, 0)
 
 
 class ConvolutionParam(Window):
@@ -92,7 +77,7 @@ class ConvolutionOp(_ConvolutionBase):
 
     def __init__(self, params):
         super().__init__(params)
-        self._window = self.window(params.axes(params.pad, 0))
+        self._window = self.window(params.pads)
         self._forward = self._backward = None
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
@@ -282,13 +267,13 @@ class ConvolutionProp(_ConvolutionBaseProp):
         p = self.params
         sizes = []
         for size, kernel, stride, dilate, pad in zip(
-            data[2:], p.kernel, p.axes(p.stride, 1), p.axes(p.dilate, 1), p.axes(p.pad, 0), strict=True
+            data[2:], p.kernel, p.strides, p.dilations, p.pads, strict=True
         ):
             extent = dilate * (kernel - 1) + 1
             if size != -1 and extent > size + 2 * pad:
                 raise ShapeError(
-                    f"{self.label}: kernel {p.kernel} with dilate {p.axes(p.dilate, 1)} must fit into data, "
-                    f"got {data[2:]} padded by {p.axes(p.pad, 0)}"
+                    f"{self.label}: kernel {p.kernel} with dilate {p.dilations} must fit into data, "
+                    f"got {data[2:]} padded by {p.pads}"
                 )
             sizes.append(-1 if size == -1 else (size + 2 * pad - extent) // stride + 1)
         return tuple(sizes)
@@ -300,7 +285,7 @@ class ConvolutionProp(_ConvolutionBaseProp):
         sizes = [
             size + dilate * (kernel - 1) - 2 * pad if size != -1 and stride == 1 else -1
             for size, kernel, stride, dilate, pad in zip(
-                out[2:], p.kernel, p.axes(p.stride, 1), p.axes(p.dilate, 1), p.axes(p.pad, 0), strict=False
+                out[2:], p.kernel, p.strides, p.dilations, p.pads, strict=False
             )
         ]
         merged = merge_shapes(in_shapes[0], (out[0], -1, *sizes))
@@ -374,10 +359,10 @@ def border(params, sizes):
     """``(pad, adj)`` for each axis of a deconvolution; with target_shape they follow from it."""
     target = params.axes(params.target_shape, 0)
     if not any(target):
-        return params.axes(params.pad, 0), params.axes(params.adj, 0)
+        return params.pads, params.axes(params.adj, 0)
     pads, adjs = [], []
-    stride, dilate = params.axes(params.stride, 1), params.axes(params.dilate, 1)
-    for want, size, kernel, step, gap in zip(target, sizes, params.kernel, stride, dilate, strict=True):
+    window = params.kernel, params.strides, params.dilations
+    for want, size, kernel, step, gap in zip(target, sizes, *window, strict=True):
         surplus = step * (size - 1) + gap * (kernel - 1) + 1 - want
         adjs.append(surplus % 2)
         pads.append((surplus + 1) // 2)
@@ -419,7 +404,7 @@ class DeconvolutionProp(_ConvolutionBaseProp):
             )
         sizes = []
         for size, kernel, stride, dilate, pad, adj in zip(
-            data[2:], p.kernel, p.axes(p.stride, 1), p.axes(p.dilate, 1), pads, adjs, strict=True
+            data[2:], p.kernel, p.strides, p.dilations, pads, adjs, strict=True
         ):
             if adj >= stride:
                 raise ShapeError(f"{self.label}: adj must be less than stride {stride}, got {adj}")

@@ -79,7 +79,6 @@ class DropoutProp(FloatProperty):
     inplace_grad = {0: 0}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        data = in_shapes[0]
+    def out_shapes(self, data):
         axes = {self.check_axis("axes", axis, len(data)) for axis in self.params.axes}
-        return in_shapes, [data, tuple(1 if i in axes else n for i, n in enumerate(data))]
+        return [data, tuple(1 if i in axes else n for i, n in enumerate(data))]

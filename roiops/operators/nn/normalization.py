@@ -268,8 +268,7 @@ class LRNProp(FloatProperty):
     arguments = {"data": "images, (batch, channels, height, width)"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        data = in_shapes[0]
+    def out_shapes(self, data):
         if data is not None:
             self.check_ndim("data", data, 4)
-        return in_shapes, [data, data]
+        return [data, data]

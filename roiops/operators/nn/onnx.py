@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ...kernels.cpu.network import recurrent
 from ..lowering import lowers
 from .convolution import border
 from .resize import pixels
@@ -28,38 +29,25 @@ def _spatial(node, shape):
 # -- convolution -----------------------------------------------------------------------------------------
 
 
+def _convolved(g, node, write, data, weight, bias, pads, **more):
+    """What ``write``, ONNX's convolution or its transpose, makes of the window."""
+    p = node.params
+    images = _channels_second(g, node, data), _channels_second(g, node, weight)
+    window = {"kernel_shape": p.kernel, "strides": p.strides, "dilations": p.dilations, "pads": pads * 2}
+    return _as_laid_out(g, node, write(*images, bias, **window, **more, group=p.num_group))
+
+
 @lowers("Convolution")
 def convolution(g, node, data, weight, bias=None):
-    p = node.params
-    y = g.Conv(
-        _channels_second(g, node, data),
-        _channels_second(g, node, weight),
-        bias,
-        kernel_shape=p.kernel,
-        strides=p.axes(p.stride, 1),
-        dilations=p.axes(p.dilate, 1),
-        pads=p.axes(p.pad, 0) * 2,
-        group=p.num_group,
-    )
-    return _as_laid_out(g, node, y)
+    return _convolved(g, node, g.Conv, data, weight, bias, node.params.pads)
 
 
 @lowers("Deconvolution")
 def deconvolution(g, node, data, weight, bias=None):
     p = node.params
     pads, adjs = border(p, _spatial(node, node.fixed(data)) if any(p.target_shape) else ())
-    y = g.ConvTranspose(
-        _channels_second(g, node, data),
-        _channels_second(g, node, weight),
-        bias,
-        kernel_shape=p.kernel,
-        strides=p.axes(p.stride, 1),
-        dilations=p.axes(p.dilate, 1),
-        pads=pads * 2,
-        output_padding=adjs if any(adjs) else None,
-        group=p.num_group,
-    )
-    return _as_laid_out(g, node, y)
+    more = {"output_padding": adjs if any(adjs) else None}
+    return _convolved(g, node, g.ConvTranspose, data, weight, bias, pads, **more)
 
 
 @lowers("FullyConnected")
@@ -85,7 +73,7 @@ def _windows(g, node, data, x):
     """The windows of ``x``, which is the data with the channels second."""
     p = node.params
     zeros_count = node.prop.op.pad_with_zero  # whether the padding takes part
-    kernel, stride, pad = p.kernel, p.axes(p.stride, 1), p.axes(p.pad, 0)
+    kernel, stride, pad = p.kernel, p.strides, p.pads
     sizes, outs = _spatial(node, data.shape), _spatial(node, node.shapes[0])
     past_end = p.pooling_convention != "valid"  # whether windows may begin inside and end beyond the padding
     window = {"kernel_shape": kernel, "strides": stride}
@@ -409,18 +397,18 @@ def rnn(g, node, data, parameters, state, cell=None):
     op, function, gates = _RECURRENT[p.mode]
     if parameters.constant is None:
         node.cannot("its parameters are not constants")
-    layers = _recurrent_weights(p, parameters.constant, node.fixed(data, 2)[0], len(gates))
-    order = np.array(gates)
+    sizes = node.fixed(data, 2)[0], p.state_size, p.num_layers, p.directions
+    weights = recurrent.split(parameters.constant, p.mode, *sizes)
+
+    def ordered(rows):
+        """A matrix or a bias gate by gate, in ONNX's order."""
+        return rows.reshape(len(gates), p.state_size, -1)[gates].reshape(rows.shape)
+
     x, states, cells = data, [], []
-    for number, (inputs, recurrent, input_bias, state_bias) in enumerate(layers):
-        first = number * p.directions
-        w, r = (np.stack([m[order].reshape(-1, m.shape[-1]) for m in ms]) for ms in (inputs, recurrent))
-        b = np.stack(
-            [
-                np.concatenate([i[order].ravel(), s[order].ravel()])
-                for i, s in zip(input_bias, state_bias, strict=True)
-            ]
-        )
+    for first in range(0, len(weights), p.directions):
+        parts = weights[first : first + p.directions]
+        w, r = (np.stack([ordered(part[k]) for part in parts]) for k in range(2))
+        b = np.stack([np.concatenate([ordered(part[k]) for k in (2, 3)]) for part in parts])
         start = [g.slice(s, 0, first, first + p.directions) for s in (state, cell) if s is not None]
         y, *last = g.add(
             op,
@@ -442,29 +430,6 @@ def rnn(g, node, data, parameters, state, cell=None):
             if each:
                 results.append(each[0] if len(each) == 1 else g.Concat(*each, axis=0))
     return results
-
-
-def _recurrent_weights(p, flat, features, gates):
-    """For each layer: matrices for input and state, and their biases, a list over directions each."""
-    layers, place = [], 0
-
-    def take(*shape):
-        nonlocal place
-        count = math.prod(shape)
-        place += count
-        return flat[place - count : place].reshape(shape)
-
-    for layer in range(p.num_layers):
-        width = features if layer == 0 else p.directions * p.state_size
-        pairs = [
-            (take(gates, p.state_size, width), take(gates, p.state_size, p.state_size))
-            for _ in range(p.directions)
-        ]
-        layers.append([list(each) for each in zip(*pairs, strict=True)])
-    for layer in layers:
-        pairs = [(take(gates, p.state_size), take(gates, p.state_size)) for _ in range(p.directions)]
-        layer += [list(each) for each in zip(*pairs, strict=True)]
-    return layers
 
 
 # -- attention and correlation ---------------------------------------------------------------------------

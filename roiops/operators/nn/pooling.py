@@ -1,17 +1,13 @@
 """Pooling."""
 
 import math
-from types import NoneType
-
-import numpy as np
 
 from ...errors import ParamError, ShapeError
 from ...kernels import pooling_modes as modes
 from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..base import kernels, merge_shapes
-from ..checks import Undeclared
-from ..dense import DenseOperator, FloatProperty
+from ..dense import DenseOperator, FloatProperty, ImageOperator
 from ..fields import IGNORED, Window
 
 _MODES = {"max": modes.MAXIMUM, "avg": modes.MEAN, "sum": modes.SUM, "lp": modes.NORM}
@@ -73,13 +69,10 @@ def _check_kernel(params, operator):
         )
 
 
-class PoolingOp(DenseOperator):
+class PoolingOp(ImageOperator):
     pad_with_zero = all_maxima = False
 
     _forward = None
-
-    def forward(self, ctx, in_data, req, out_data, aux):
-        super().forward(ctx, self._channels_second(in_data), req, self._channels_second(out_data), aux)
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if self.params.channels_last or not self.as_they_are(in_data, req, out_data):
@@ -87,15 +80,6 @@ class PoolingOp(DenseOperator):
         data = _planes(in_data[0])
         how = *self._window(data), self.pad_with_zero
         return self._kernel(ctx).bind(data, *how, _planes(out_data[0]))
-
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        arrays = map(self._channels_second, (out_grad, in_data, out_data))
-        super().backward(ctx, *arrays, req, self._channels_second(in_grad), aux)
-
-    def _channels_second(self, arrays):
-        if not self.params.channels_last:
-            return arrays
-        return [a if isinstance(a, NoneType | Undeclared) else np.moveaxis(a, -1, 1) for a in arrays]
 
     def compute(self, ctx, in_data, out_data, aux):
         data = _planes(in_data[0])
@@ -124,7 +108,7 @@ class PoolingOp(DenseOperator):
         if p.global_pool:
             return data.shape[1:], (1, 1, 1), (0, 0, 0), *how
         ones, zeros = (1,) * (3 - len(p.kernel)), (0,) * (3 - len(p.kernel))
-        return ones + p.kernel, ones + p.axes(p.stride, 1), zeros + p.axes(p.pad, 0), *how
+        return ones + p.kernel, ones + p.strides, zeros + p.pads, *how
 
     def _how(self):
         p = self.params
@@ -163,7 +147,7 @@ class PoolingProp(FloatProperty):
 
     def _size(self, size, axis):
         p = self.params
-        kernel, stride, pad = p.kernel[axis], p.axes(p.stride, 1)[axis], p.axes(p.pad, 0)[axis]
+        kernel, stride, pad = p.kernel[axis], p.strides[axis], p.pads[axis]
         if size == -1:
             return -1
         travel = size + 2 * pad - kernel

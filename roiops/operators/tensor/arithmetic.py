@@ -44,19 +44,25 @@ class Row:
         return ((np.zeros_like, "g"),) * 2 if steps else (self.lhs, self.rhs)
 
 
-def _onnx_compared(op, opposite=False):
+def _step(name, old, words, function, onnx):
+    """A function without a gradient; ``old`` is what it was called in MXNet's first names."""
+    scalar = f"_{name}_scalar _{old.replace('_', '')}Scalar"
+    return Row(f"_{name} _{old}", f"broadcast_{name}", scalar, "", words, function, onnx)
+
+
+def _comparison(name, old, sign, function, op, opposite=False):
     def compare(g, l, r):
         found = g.add(op, (l, r))
         return g.cast(~found if opposite else found, l.dtype)
 
-    return compare
+    return _step(name, old, f"1 where {{l}} {sign} {{r}}, else 0", function, compare)
 
 
-def _onnx_logical(op):
+def _logic(name, op, words, function):
     def combine(g, l, r):
         return g.cast(g.add(op, (~l.equals(0), ~r.equals(0))), l.dtype)
 
-    return combine
+    return _step(f"logical_{name}", f"Logical_{op}", words, function, combine)
 
 
 def _onnx_mod(g, l, r):
@@ -168,64 +174,15 @@ ROWS = (
         (lambda g, l, o: g * (l / o), "glo"),
         (lambda g, r, o: g * (r / o), "gro"),
     ),
-    *(
-        Row(
-            f"_{name} _{old}",
-            f"broadcast_{name}",
-            f"_{name}_scalar _{old.replace('_', '')}Scalar",
-            "",
-            words,
-            function,
-            onnx,
-        )
-        for name, old, words, function, onnx in (
-            ("equal", "Equal", "1 where {l} == {r}, else 0", np.equal, _onnx_compared("Equal")),
-            (
-                "not_equal",
-                "Not_Equal",
-                "1 where {l} != {r}, else 0",
-                np.not_equal,
-                _onnx_compared("Equal", opposite=True),
-            ),
-            ("greater", "Greater", "1 where {l} > {r}, else 0", np.greater, _onnx_compared("Greater")),
-            (
-                "greater_equal",
-                "Greater_Equal",
-                "1 where {l} >= {r}, else 0",
-                np.greater_equal,
-                _onnx_compared("GreaterOrEqual"),
-            ),
-            ("lesser", "Lesser", "1 where {l} < {r}, else 0", np.less, _onnx_compared("Less")),
-            (
-                "lesser_equal",
-                "Lesser_Equal",
-                "1 where {l} <= {r}, else 0",
-                np.less_equal,
-                _onnx_compared("LessOrEqual"),
-            ),
-            (
-                "logical_and",
-                "Logical_And",
-                "1 where neither {l} nor {r} is 0, else 0",
-                np.logical_and,
-                _onnx_logical("And"),
-            ),
-            (
-                "logical_or",
-                "Logical_Or",
-                "0 where both {l} and {r} are 0, else 1",
-                np.logical_or,
-                _onnx_logical("Or"),
-            ),
-            (
-                "logical_xor",
-                "Logical_Xor",
-                "1 where just one of {l} and {r} is 0, else 0",
-                np.logical_xor,
-                _onnx_logical("Xor"),
-            ),
-        )
-    ),
+    _comparison("equal", "Equal", "==", np.equal, "Equal"),
+    _comparison("not_equal", "Not_Equal", "!=", np.not_equal, "Equal", opposite=True),
+    _comparison("greater", "Greater", ">", np.greater, "Greater"),
+    _comparison("greater_equal", "Greater_Equal", ">=", np.greater_equal, "GreaterOrEqual"),
+    _comparison("lesser", "Lesser", "<", np.less, "Less"),
+    _comparison("lesser_equal", "Lesser_Equal", "<=", np.less_equal, "LessOrEqual"),
+    _logic("and", "And", "1 where neither {l} nor {r} is 0, else 0", np.logical_and),
+    _logic("or", "Or", "0 where both {l} and {r} are 0, else 1", np.logical_or),
+    _logic("xor", "Xor", "1 where just one of {l} and {r} is 0, else 0", np.logical_xor),
 )
 
 

@@ -34,8 +34,8 @@ class Windows:
     """Where the windows of one parameter struct lie in pictures of one size."""
 
     def __init__(self, params, size):
-        self.kernel, self.size, self.pad = params.kernel, size, params.axes(params.pad, 0)
-        self.stride, self.dilate = params.axes(params.stride, 1), params.axes(params.dilate, 1)
+        self.kernel, self.size, self.pad = params.kernel, size, params.pads
+        self.stride, self.dilate = params.strides, params.dilations
         self.count = tuple(
             (n + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
             for n, kernel, stride, dilate, pad in zip(
@@ -114,12 +114,11 @@ class Im2ColProp(WindowsProp):
     arguments = {"data": "pictures, (batch, channels, *size)"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         kernel = self.params.kernel
         self.check_ndim("data", shape, len(kernel) + 2)
         count = math.prod(self.windows(shape[2:]).count)
-        return in_shapes, [(shape[0], shape[1] * math.prod(kernel), count)]
+        return [(shape[0], shape[1] * math.prod(kernel), count)]
 
 
 @register("col2im")

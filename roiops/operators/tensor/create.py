@@ -159,12 +159,11 @@ class ArangeLikeProp(OperatorProperty):
     op = ArangeLikeOp
     arguments = {"data": "only its shape is used"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         axis = self.params.axis
         if axis is None:
-            return in_shapes, [shape]
-        return in_shapes, [(shape[self.check_axis("axis", axis, len(shape))],)]
+            return [shape]
+        return [(shape[self.check_axis("axis", axis, len(shape))],)]
 
 
 class CastOp(ReshapeOp):

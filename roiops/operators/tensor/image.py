@@ -29,10 +29,9 @@ class ImageToTensorProp(OperatorProperty):
     backward_needs = ("out_grad",)
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         self.check_ndim("data", shape, 3, 4)
-        return in_shapes, [(*shape[:-3], shape[-1], *shape[-3:-1])]
+        return [(*shape[:-3], shape[-1], *shape[-3:-1])]
 
 
 class NormalizeParam(Parameter):
@@ -68,8 +67,7 @@ class ImageNormalizeProp(FloatProperty):
     keeps_shape = True
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         self.check_ndim("data", shape, 3, 4)
         p = self.params
         if shape[-3] not in (1, 3) or max(len(p.mean), len(p.std)) > shape[-3]:
@@ -77,7 +75,7 @@ class ImageNormalizeProp(FloatProperty):
                 f"{self.label}: data must have 3 channels, or 1 with one number for mean and std, "
                 f"got shape {tuple(shape)}"
             )
-        return in_shapes, [shape]
+        return [shape]
 
 
 class PictureProp(SliceProp):

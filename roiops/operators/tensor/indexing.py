@@ -273,9 +273,8 @@ class OneHotProp(OperatorProperty):
     out_types = ("dtype",)
     arguments = {"indices": "indices; one outside gives a row without the on_value"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
-        return in_shapes, [(*shape, self.params.depth)]
+    def out_shapes(self, shape):
+        return [(*shape, self.params.depth)]
 
 
 # -- several axes at once --------------------------------------------------------------------------------
@@ -430,11 +429,10 @@ class IndexArrayProp(OperatorProperty):
     arguments = {"data": "only its shape is used"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         for axis in self.params.axes or ():
             self.check_axis("axes", axis, len(shape))
-        return in_shapes, [(*shape, len(shape) if self.params.axes is None else len(self.params.axes))]
+        return [(*shape, len(shape) if self.params.axes is None else len(self.params.axes))]
 
 
 class BooleanMaskOp(Operator):
@@ -524,14 +522,13 @@ class RavelProp(RavelBase):
     op = RavelOp
     arguments = {"data": "coordinates, one row for each axis"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         if shape[0] != len(self.params.shape):
             raise ShapeError(
                 f"{self.label}: data must have {len(self.params.shape)} rows for shape {self.params.shape}, "
                 f"got shape {tuple(shape)}"
             )
-        return in_shapes, [tuple(shape[1:]) or (1,)]
+        return [tuple(shape[1:]) or (1,)]
 
 
 # -- choice by condition ---------------------------------------------------------------------------------

@@ -42,17 +42,14 @@ class LinearAlgebraProp(OperatorProperty):
         return typed
 
     def infer_shape(self, in_shapes):
-        self.check_matrices("A", in_shapes[0])
-        return in_shapes, self.result_shapes(in_shapes[0])
+        self.check_matrices(in_shapes[0])
+        return super().infer_shape(in_shapes)
 
-    def result_shapes(self, shape):
-        return [shape]
-
-    def check_matrices(self, name, shape):
+    def check_matrices(self, shape):
         """Raise unless a shape is that of matrices, square ones where they have to be."""
-        self.check_ndim(name, shape, least=2)
+        self.check_ndim("A", shape, least=2)
         if self.square and shape[-1] != shape[-2]:
-            raise ShapeError(f"{self.label}: {name} must hold square matrices, got {tuple(shape)}")
+            raise ShapeError(f"{self.label}: A must hold square matrices, got {tuple(shape)}")
 
 
 class NumberProp(LinearAlgebraProp):
@@ -60,7 +57,7 @@ class NumberProp(LinearAlgebraProp):
 
     square = True
 
-    def result_shapes(self, shape):
+    def out_shapes(self, shape):
         return [shape[:-2] or (1,)] * len(self.outputs)
 
 
@@ -126,7 +123,7 @@ class GemmProp(LinearAlgebraProp):
 
     def infer_shape(self, in_shapes):
         a, b, *c = in_shapes
-        self.check_matrices("A", a)
+        self.check_matrices(a)
         p = self.params
         axis = self.check_axis("axis", p.axis, len(a))
         if axis == len(a) - 1:
@@ -171,7 +168,7 @@ class LinalgSyrkProp(LinearAlgebraProp):
     op = SyrkOp
     backward_needs = ("out_grad", "in_data")
 
-    def result_shapes(self, shape):
+    def out_shapes(self, shape):
         return [(*shape[:-2], *[shape[-1 if self.params.transpose else -2]] * 2)]
 
 
@@ -232,7 +229,7 @@ class TriangularProp(LinearAlgebraProp):
 
     def infer_shape(self, in_shapes):
         a, b = in_shapes
-        self.check_matrices("A", a)
+        self.check_matrices(a)
         need = ("any", a[-1]) if self.params.rightside else (a[-1], "any")
         b = self.check_shape("B", b, (*a[:-2], *need))
         return [a, b], [b]
@@ -379,7 +376,7 @@ class PartProp(LinearAlgebraProp):
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, part=self.part, make=self.make)
 
-    def result_shapes(self, shape):
+    def out_shapes(self, shape):
         size = shape[-1] - abs(self.params.offset)
         if size <= 0:
             raise ShapeError(
@@ -438,7 +435,7 @@ class LinalgGelqfProp(LinearAlgebraProp):
     outputs = ("output0", "output1")
     backward_needs = ("out_grad", "out_data")
 
-    def result_shapes(self, shape):
+    def out_shapes(self, shape):
         if shape[-2] > shape[-1]:
             raise ShapeError(f"{self.label}: A must have no more rows than columns, got {tuple(shape)}")
         return [shape, (*shape[:-1], shape[-2])]
@@ -472,7 +469,7 @@ class LinalgSyevdProp(LinearAlgebraProp):
     backward_needs = ("out_grad", "out_data")
     square = True
 
-    def result_shapes(self, shape):
+    def out_shapes(self, shape):
         return [shape, shape[:-1]]
 
 

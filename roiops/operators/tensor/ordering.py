@@ -170,12 +170,11 @@ class TopkProp(SortedProp):
             raise ShapeError(f"{self.label}: k must be at most {length} for data of shape {shape}, got {p.k}")
         return p.k if p.k > 0 else length
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         if self.params.ret_typ == "mask":
             self._k(shape)
-            return in_shapes, [shape]
-        return in_shapes, [self.sorted_shape(shape, self._k(shape))] * len(self.list_outputs())
+            return [shape]
+        return [self.sorted_shape(shape, self._k(shape))] * len(self.list_outputs())
 
     def infer_type(self, in_types):
         kinds = {"value": [in_types[0], np.dtype(np.int64)], "both": [in_types[0], self.params.dtype]}

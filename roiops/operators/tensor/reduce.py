@@ -91,10 +91,9 @@ class ReduceBase(OperatorProperty):
     def axes(self, ndim):
         return _axes(self, self.params.axis, ndim)
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         out = _reduced(shape, self.axes(len(shape)), self.params.keepdims)
-        return in_shapes, [out]
+        return [out]
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, axes=self.axes(len(in_shapes[0])))
@@ -114,11 +113,10 @@ class ReduceProp(ReduceBase):
 class ExtremeProp(ReduceProp):
     """Base of max and min, of which nothing has none. Every entry that equals one gets the whole gradient."""
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         if 0 in shape:
             raise ShapeError(f"{self.label}: data has no entries, its shape is {shape}")
-        return super().infer_shape(in_shapes)
+        return super().out_shapes(shape)
 
 
 def _declare(names, words, reduce, gradient=(None, "g"), base=ReduceProp, op=ReduceOp):
@@ -219,10 +217,9 @@ class MomentsProp(OperatorProperty):
     outputs = ("output0", "output1")
     partial_shapes = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         out = _reduced(shape, _axes(self, self.params.axes, len(shape)), self.params.keepdims)
-        return in_shapes, [out, out]
+        return [out, out]
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, axes=_axes(self, self.params.axes, len(in_shapes[0])))
@@ -266,12 +263,11 @@ class ArgReduceProp(OperatorProperty):
     partial_shapes = True
     arguments = {"data": "what is searched"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         axis = self.params.axis
         axes = _axes(self, None if axis is None else (axis,), len(shape))
         _check_some(self, shape, axes)
-        return in_shapes, [_reduced(shape, axes, self.params.keepdims)]
+        return [_reduced(shape, axes, self.params.keepdims)]
 
 
 declare("argmax", ArgReduceProp, "Index of the first largest entry along an axis.", op=ArgReduceOp)
@@ -291,9 +287,8 @@ class ArgMaxChannelProp(OperatorProperty):
     partial_shapes = True
     arguments = {"data": "what is searched, of shape (batch, channels, ...)"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         self.check_ndim("data", shape, least=1)
         axes = (min(1, len(shape) - 1),)
         _check_some(self, shape, axes)
-        return in_shapes, [_reduced(shape, axes, False)]
+        return [_reduced(shape, axes, False)]

@@ -261,9 +261,8 @@ class PadProp(OperatorProperty):
                 )
         return widths
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
-        return in_shapes, [tuple(n + b + a for n, (b, a) in zip(shape, self._widths(shape), strict=True))]
+    def out_shapes(self, shape):
+        return [tuple(n + b + a for n, (b, a) in zip(shape, self._widths(shape), strict=True))]
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, widths=self._widths(in_shapes[0]))
@@ -383,12 +382,11 @@ class DiagProp(OperatorProperty):
     arguments = {"data": "matrices, or one diagonal"}
     monitored_as_data = True
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         p = self.params
         if len(shape) == 1:
             side = shape[0] + abs(p.k)
-            return in_shapes, [(side, side)]
+            return [(side, side)]
         one = self.check_axis("axis1", p.axis1, len(shape))
         other = self.check_axis("axis2", p.axis2, len(shape))
         if one == other:
@@ -398,7 +396,7 @@ class DiagProp(OperatorProperty):
             raise ShapeError(
                 f"{self.label}: matrices of {shape[one]} x {shape[other]} have no diagonal {p.k}"
             )
-        return in_shapes, [(*(n for i, n in enumerate(shape) if i not in (one, other)), count)]
+        return [(*(n for i, n in enumerate(shape) if i not in (one, other)), count)]
 
 
 class CumsumOp(Operator):
@@ -426,9 +424,8 @@ class CumsumProp(OperatorProperty):
     backward_needs = ("out_grad",)
     arguments = {"a": "the array"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         if self.params.axis is None:
-            return in_shapes, [(math.prod(shape),)]
+            return [(math.prod(shape),)]
         self.check_axis("axis", self.params.axis, len(shape))
-        return in_shapes, [shape]
+        return [shape]

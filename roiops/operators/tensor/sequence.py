@@ -104,16 +104,13 @@ class SequenceProp(OperatorProperty):
     def list_arguments(self):
         return self.arguments[: 2 if self.params.use_sequence_length else 1]
 
-    def result(self, shape):
-        return shape
-
     def infer_shape(self, in_shapes):
         shape = in_shapes[0]
         self.check_ndim("data", shape, least=2)
         if self.params.use_sequence_length:
             batch = (shape[1 - self.params.axis],)
-            return [shape, self.check_shape("sequence_length", in_shapes[1], batch)], [self.result(shape)]
-        return in_shapes, [self.result(shape)]
+            in_shapes = [shape, self.check_shape("sequence_length", in_shapes[1], batch)]
+        return super().infer_shape(in_shapes)
 
 
 @register("SequenceMask")
@@ -131,8 +128,8 @@ class SequenceLastProp(SequenceProp):
 
     op = SequenceLastOp
 
-    def result(self, shape):
-        return (shape[1 - self.params.axis], *shape[2:])
+    def out_shapes(self, shape):
+        return [(shape[1 - self.params.axis], *shape[2:])]
 
 
 @register("SequenceReverse")

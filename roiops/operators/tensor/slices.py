@@ -115,8 +115,7 @@ class SliceChannelProp(OperatorProperty):
     def list_outputs(self):
         return tuple(f"output{i}" for i in range(self.params.num_outputs))
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         p = self.params
         axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
@@ -126,7 +125,7 @@ class SliceChannelProp(OperatorProperty):
                 + (" of length 1" if p.squeeze_axis else "")
             )
         piece = () if p.squeeze_axis else (-1 if length == -1 else length // p.num_outputs,)
-        return in_shapes, [(*shape[:axis], *piece, *shape[axis + 1 :])] * p.num_outputs
+        return [(*shape[:axis], *piece, *shape[axis + 1 :])] * p.num_outputs
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         p = self.params
@@ -309,11 +308,10 @@ class SplitV2Prop(OperatorProperty):
             )
         return axis, bounds
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
+    def out_shapes(self, shape):
         axis, bounds = self.bounds(shape)
         parts = [() if self.params.squeeze_axis else (e - b,) for b, e in bounds]
-        return in_shapes, [(*shape[:axis], *part, *shape[axis + 1 :]) for part in parts]
+        return [(*shape[:axis], *part, *shape[axis + 1 :]) for part in parts]
 
     def create_operator(self, ctx, in_shapes, in_types):
         axis, bounds = self.bounds(in_shapes[0])

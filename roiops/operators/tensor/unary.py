@@ -139,6 +139,12 @@ def _onnx_clip(g, p, x):
     return g.clip(x, p.a_min, p.a_max)
 
 
+def _question(name, words, function, onnx):
+    return Row(
+        name, f"1 where the entry is {words}, else 0.", function, lambda g, x: g.cast(onnx(g, x), x.dtype)
+    )
+
+
 ROWS = (
     Row("abs", "Absolute value.", np.absolute, "Abs", slope_in=sign),
     Row("negative", "The entry with its sign changed.", np.negative, "Neg", slope=-1),
@@ -273,30 +279,10 @@ ROWS = (
     Row("floor", "Largest whole number not above.", np.floor, "Floor", rounds=True),
     Row("trunc", "Nearest whole number towards zero.", np.trunc, _onnx_trunc, rounds=True),
     Row("fix", "Nearest whole number towards zero.", np.trunc, _onnx_trunc, rounds=True),
-    Row(
-        "_contrib_isnan",
-        "1 where the entry is not a number, else 0.",
-        np.isnan,
-        lambda g, x: g.cast(g.IsNaN(x), x.dtype),
-    ),
-    Row(
-        "_contrib_isinf",
-        "1 where the entry is infinite, else 0.",
-        np.isinf,
-        lambda g, x: g.cast(g.IsInf(x), x.dtype),
-    ),
-    Row(
-        "_contrib_isfinite",
-        "1 where the entry is a finite number, else 0.",
-        np.isfinite,
-        lambda g, x: g.cast(~(g.IsNaN(x) | g.IsInf(x)), x.dtype),
-    ),
-    Row(
-        "logical_not",
-        "1 where the entry is 0, else 0.",
-        np.logical_not,
-        lambda g, x: g.cast(x.equals(0), x.dtype),
-    ),
+    _question("_contrib_isnan", "not a number", np.isnan, lambda g, x: g.IsNaN(x)),
+    _question("_contrib_isinf", "infinite", np.isinf, lambda g, x: g.IsInf(x)),
+    _question("_contrib_isfinite", "a finite number", np.isfinite, lambda g, x: ~(g.IsNaN(x) | g.IsInf(x))),
+    _question("logical_not", "0", np.logical_not, lambda g, x: x.equals(0)),
     Row("_contrib_sign_ste", "Sign, with a gradient that passes through.", sign, "Sign", slope=1),
     Row(
         "_contrib_round_ste",

@@ -50,13 +50,6 @@ class ReshapeBase(OperatorProperty):
     inplace, inplace_grad = {0: 0}, {0: 0}
     arguments = {"data": "the array"}
 
-    def new_shape(self, shape):
-        """The output's shape for an input's, entries of which may be -1; None if nothing can be said."""
-        raise NotImplementedError
-
-    def infer_shape(self, in_shapes):
-        return in_shapes, [self.new_shape(in_shapes[0])]
-
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         shape, out = in_shapes[0], out_shapes[0]
         if shape is not None and known(out) and list(shape).count(-1) == 1:
@@ -171,20 +164,20 @@ class ReshapeProp(ReshapeBase):
     target_shape = Field(ints(), (), doc="old name of shape, in which 0 infers the axis")
     keep_highest = Field(bool, False, doc="whether target_shape keeps the first axis")
 
-    def new_shape(self, shape):
+    def out_shapes(self, shape):
         p = self.params
         if not p.shape and p.target_shape:
-            return _from_target_shape(self.label, shape, p.target_shape, p.keep_highest)
-        return reshaped(self.label, shape, p.shape, p.reverse) if p.shape else tuple(shape)
+            return [_from_target_shape(self.label, shape, p.target_shape, p.keep_highest)]
+        return [reshaped(self.label, shape, p.shape, p.reverse) if p.shape else tuple(shape)]
 
 
 @register("Flatten", "flatten")
 class FlattenProp(ReshapeBase):
     """All axes but the first made one."""
 
-    def new_shape(self, shape):
+    def out_shapes(self, shape):
         rest = shape[1:]
-        return (shape[0], -1 if -1 in rest else math.prod(rest)) if shape else (1, 1)
+        return [(shape[0], -1 if -1 in rest else math.prod(rest)) if shape else (1, 1)]
 
 
 @register("expand_dims")
@@ -193,9 +186,9 @@ class ExpandDimsProp(ReshapeBase):
 
     axis = Field(int, doc="where the new axis of length 1 goes")
 
-    def new_shape(self, shape):
+    def out_shapes(self, shape):
         axis = self.check_axis("axis", self.params.axis, len(shape) + 1)
-        return (*shape[:axis], 1, *shape[axis:])
+        return [(*shape[:axis], 1, *shape[axis:])]
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         out = out_shapes[0]
@@ -213,17 +206,17 @@ class SqueezeProp(ReshapeBase):
 
     monitored_as_data = True
 
-    def new_shape(self, shape):
+    def out_shapes(self, shape):
         if self.params.axis is None:
             if -1 in shape:  # an unknown axis may turn out to be of length 1
-                return None
+                return [None]
             axes = [i for i, n in enumerate(shape) if n == 1]
         else:
             axes = [self.check_axis("axis", a, len(shape)) for a in self.params.axis]
         for axis in axes:
             if shape[axis] not in (1, -1):
                 raise ShapeError(f"{self.label}: axis {axis} must have length 1, got shape {tuple(shape)}")
-        return tuple(n for i, n in enumerate(shape) if i not in axes) or (1,)
+        return [tuple(n for i, n in enumerate(shape) if i not in axes) or (1,)]
 
 
 @register("reshape_like")
@@ -358,9 +351,8 @@ class PermuteProp(OperatorProperty):
     backward_needs = ("out_grad",)
     arguments = {"data": "the array"}
 
-    def infer_shape(self, in_shapes):
-        (shape,) = in_shapes
-        return in_shapes, [tuple(shape[a] for a in self.axes(len(shape)))]
+    def out_shapes(self, shape):
+        return [tuple(shape[a] for a in self.axes(len(shape)))]
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         (out,) = out_shapes

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ... import ways
-from ...jit import Calls, call
+from ...jit import Calls, in_turn
 from ..network import norm
 from ..product.emitter import IDENTITY, ROWS, activate, activation
 from ..product.machine import HERE, Machine
@@ -140,7 +140,7 @@ class Forward:
         if bias is None:
             results[1][:] = 0
             return run
-        return _one_after_another(functools.partial(np.copyto, results[1], bias), run)
+        return in_turn(functools.partial(np.copyto, results[1], bias), run)
 
     def cost(self, data_shape, weight_shape, out_shape) -> float:
         """What the cheapest way for arrays of these shapes costs."""
@@ -187,21 +187,13 @@ def _layer(window, groups, data_shape, weight_shape, out_shape):
     return tuple(slices), seen
 
 
-def _one_after_another(first, second):
-    def both():
-        first()
-        second()
-
-    return both
-
-
 def _fold_before(run, arrays):
     """``run`` after :func:`~.norm.fold`."""
     fold = norm.fold, 1, *arrays
     if isinstance(run, Repeated):
         run.first.append(fold)
         return run
-    return _one_after_another(Repeated(Calls(), 0, lambda _: [fold]), run)
+    return in_turn(Repeated(Calls(), 0, lambda _: [fold]), run)
 
 
 def forward(data, weight, bias, window, groups, out):
@@ -265,7 +257,7 @@ class BackwardData:
         backward_data(grad_out, weight, self._window, self._groups, grad_data)
         if following.get("batch_norm"):
             scale, shift = np.empty((2, *bias.shape), np.float32)
-            call(norm.fold, 1, *following["batch_norm"], bias, scale, shift)
+            norm.fold.by(1)(*following["batch_norm"], bias, scale, shift)
             grad_data *= scale.reshape(-1, 1, 1, 1)
             bias = shift
         if bias is not None:

@@ -10,16 +10,7 @@ import math
 
 import numpy as np
 
-from ...jit import (
-    call,
-    inner,
-    num_threads,
-    parallel,
-    planes_of,
-    rows_of,
-    rows_within,
-    within,
-)
+from ...jit import call, inner, num_threads, parallel, planes_of, rows_of, rows_within, within
 from ..product.emitter import activate, activation
 from ..scratch import Repeated
 from ..vector import (
@@ -271,13 +262,6 @@ def _forward(share, data, weight, window, epilogue, out):
 
 
 @inner
-def _copy_rows(flat, first, rows, width, wide, heads, to):
-    """Rows of a gradient, which begin at ``first``, each with zeros up to whole vectors."""
-    for row in range(rows):
-        _copy(flat, first + row * width, 1, width, heads, to + row * wide)
-
-
-@inner
 def _add_taps(heads, frame, at, height, wide, step, sums):
     """Add what each tap's pixels and the gradient make."""
     if at.size == 9:
@@ -310,7 +294,8 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, grad_we
             for od in range(depth):
                 volume = data[n, f // multiplier]
                 _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)
-                _copy_rows(flat, od * height * width, height, width, wide, heads, 0)
+                for row in range(height):
+                    _copy(flat, (od * height + row) * width, 1, width, heads, row * wide)
                 _add_taps(heads, frame, at, height, wide, stride[1] * length, sums)
 
 

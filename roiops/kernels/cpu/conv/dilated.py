@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel, within
 from ..product.emitter import IDENTITY
 from ..product.machine import HERE
 from .columns import span
@@ -82,7 +82,6 @@ class Dilated(Way):
     def __init__(self, layer, machine=HERE):
         super().__init__(layer, machine)
         self._winograd = Winograd(one_phase(layer), machine)
-        self._call = Calls()
 
     def bind(self, arrays):
         return functools.partial(self._compute, arrays)
@@ -92,11 +91,11 @@ class Dilated(Way):
         dilate, apart = self.layer.dilate, self._winograd.layer
         images = np.empty((*dilate, *data.shape[:2], *apart.in_size), np.float32)
         results = np.empty((*dilate, *out.shape[:2], *apart.out_size), np.float32)
-        self._call(_gather, num_threads(images.size), data, dilate, self.layer.pad, images)
+        self.calls(_gather, num_threads(images.size), data, dilate, self.layer.pad, images)
         first_act = act if other is None else IDENTITY
         small_images, small_results = (a.reshape(-1, *a.shape[3:]) for a in (images, results))
         self._winograd.bind(Arrays(small_images, weight, scale, shift, first_act, None, small_results))()
         other = (out, 0) if other is None else (other, 1)
         planes = (out.shape[1], len(out) * out.shape[1]), dilate
         flat = results.reshape(-1, *apart.out_size)
-        self._call(spread, num_threads(out.size), flat, *planes, act, *other, out)
+        self.calls(spread, num_threads(out.size), flat, *planes, act, *other, out)

@@ -3,9 +3,11 @@
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import functools
+
 import numpy as np
 
-from ...jit import Calls
+from ...jit import Calls, in_turn
 from ..network import chain
 from ..product.matmul import FETCH, bind_few_rows
 from .way import Way
@@ -40,11 +42,4 @@ class OnePixel(Way):
             after.append(chain.kernel(image, 1, [*steps, *chain.activation(*act)], image))
         data, weight = data.reshape(len(data), -1), weight.reshape(filters, -1)
         run = bind_few_rows(data, weight, np.zeros_like(shift), results, Calls(), after)
-        if held is other:
-            return run
-
-        def copy_and_run():
-            np.copyto(held, other)
-            run()
-
-        return copy_and_run
+        return run if held is other else in_turn(functools.partial(np.copyto, held, other), run)

@@ -41,14 +41,11 @@ def _working(array):
     return np.float32 if array.dtype == np.float16 else array.dtype
 
 
-def _run_on_rows(kernel, inputs, told, reads, out):
-    """Run a kernel of contiguous rows of float32 on arrays ``(outer, classes, 1)``.
-
-    They are copied where they are not such; ``reads`` says whether the kernel reads what is in ``out``.
-    """
+def _run_on_rows(kernel, inputs, told, out):
+    """Run a kernel of contiguous rows of float32 on arrays ``(outer, classes, 1)``, copied if not such."""
     rows, target = [np.ascontiguousarray(each[:, :, 0], np.float32) for each in inputs], out[:, :, 0]
     fits = target.dtype == np.float32 and target.flags.c_contiguous
-    work = target if fits else target.astype(np.float32) if reads else np.empty(target.shape, np.float32)
+    work = target if fits else np.empty(target.shape, np.float32)
     threads = max(1, min(num_threads(), work.size // _WORTHWHILE, len(work)))
     kernel.by(threads)(*rows, *told, work)
     if work is not target:
@@ -61,7 +58,7 @@ def softmax(x, scale, log, out):
         return
     dtype = np.result_type(_working(x), _working(out))
     if x.shape[2] == 1 and dtype == np.float32:
-        _run_on_rows(_softmax_rows, [x], (np.float32(scale), log), False, out)
+        _run_on_rows(_softmax_rows, [x], (np.float32(scale), log), out)
         return
     for block in _blocks(*x.shape):
         source, target = x[block], out[block]
@@ -123,9 +120,9 @@ def _product(one, other):
 
 
 @inner
-def _put(chunk, add, target):
+def _put(chunk, target):
     for i in range(chunk.size):
-        target[i] = target[i] + chunk[i] if add else chunk[i]
+        target[i] = chunk[i]
 
 
 @inner
@@ -154,7 +151,7 @@ def _softmax_rows(share, x, scale, log, out):
             _powers(values, scale, top, chunk)
             total += _sum(chunk)
             if not log:
-                _put(chunk, False, target[start : start + _CHUNK])
+                _put(chunk, target[start : start + _CHUNK])
         if not log:
             target *= np.float32(1 / total)
             continue
@@ -163,16 +160,16 @@ def _softmax_rows(share, x, scale, log, out):
             values = source[start : start + _CHUNK]
             chunk = buffer[: values.size]
             _shifted(values, scale, top, rest, chunk)
-            _put(chunk, False, target[start : start + _CHUNK])
+            _put(chunk, target[start : start + _CHUNK])
 
 
-def softmax_gradient(grad, y, scale, log, add, out):
+def softmax_gradient(grad, y, scale, log, out):
     """The gradient of ``softmax`` from its output ``y``; ``out`` may be ``grad``."""
     if y.size == 0:
         return
     dtype = np.result_type(_working(grad), _working(y))
     if y.shape[2] == 1 and dtype == np.float32:
-        _run_on_rows(_gradient_rows, [grad, y], (np.float32(scale), log, add), add, out)
+        _run_on_rows(_gradient_rows, [grad, y], (np.float32(scale), log), out)
         return
     for block in _blocks(*y.shape):
         g, p, target = np.asarray(grad[block], dtype), y[block], out[block]
@@ -186,10 +183,7 @@ def softmax_gradient(grad, y, scale, log, add, out):
             work *= p
         if scale != 1:
             work *= np.array(scale, dtype)
-        if add:
-            np.add(target, work, out=target, casting="unsafe")
-        else:
-            np.copyto(target, work, casting="unsafe")
+        np.copyto(target, work, casting="unsafe")
 
 
 @inner
@@ -205,7 +199,7 @@ def _log_gradient(grad, y, total, scale, out):
 
 
 @parallel
-def _gradient_rows(share, grad, y, scale, log, add, out):
+def _gradient_rows(share, grad, y, scale, log, out):
     rows, classes = y.shape
     buffer = room(_CHUNK, np.float32(0))
     for r in within(share, rows):
@@ -220,7 +214,7 @@ def _gradient_rows(share, grad, y, scale, log, add, out):
                 _log_gradient(g, p, np.float32(total), scale, chunk)
             else:
                 _gradient(g, p, np.float32(total), scale, chunk)
-            _put(chunk, add, target)
+            _put(chunk, target)
 
 
 def class_index(label):
@@ -232,7 +226,7 @@ def class_index(label):
 
 
 @njit
-def cross_entropy_gradient(p, label, use_ignore, ignore, alpha, factor, add, out):
+def cross_entropy_gradient(p, label, use_ignore, ignore, alpha, factor, out):
     """``factor * (p - target)``: the target is 1 - alpha at the label, alpha / (classes - 1) elsewhere.
 
     Ignored positions get 0, labels that are no class the plain ``p``.
@@ -248,8 +242,7 @@ def cross_entropy_gradient(p, label, use_ignore, ignore, alpha, factor, add, out
                     value = p.dtype.type(0)
                 else:
                     value -= p.dtype.type(1 - alpha if which == k else spread)
-                value *= p.dtype.type(factor)
-                out[o, k, i] = out[o, k, i] + value if add else value
+                out[o, k, i] = value * p.dtype.type(factor)
 
 
 @njit

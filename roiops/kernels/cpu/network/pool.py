@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ...jit import Calls, inner, parallel, rows_within, within
+from ...jit import Calls, in_turn, inner, parallel, rows_within, within
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ..conv import masked
 from ..scratch import Repeated
@@ -108,14 +108,7 @@ class Forward:
 
         calls = self._calls.setdefault(data.dtype, Calls())  # of arrays of one dtype
         run = Repeated(calls, work, prepare)
-        if divide is None:
-            return run
-
-        def run_and_divide():
-            run()
-            divide()
-
-        return run_and_divide
+        return run if divide is None else in_turn(run, divide)
 
 
 def _rows(results) -> int:

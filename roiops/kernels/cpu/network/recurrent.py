@@ -218,13 +218,24 @@ _KINDS: dict[str, type[_Layer]] = {"rnn_relu": _Relu, "rnn_tanh": _Tanh, "lstm":
 
 def num_parameters(mode: str, features: int, state_size: int, layers: int, directions: int) -> int:
     """How many numbers the weights of a network are."""
-    shapes = _weight_shapes(_KINDS[mode].gates * state_size, features, state_size, layers, directions)
-    return sum(math.prod(shape) for shape in shapes)
+    return sum(map(math.prod, _weight_shapes(mode, features, state_size, layers, directions)))
 
 
-def _weight_shapes(rows, features, state_size, layers, directions) -> list[tuple]:
+def split(flat, mode: str, *sizes: int) -> list[Weights]:
+    """The weights in a flat array, as views, direction by direction of layer by layer.
+
+    ``sizes`` are those of :func:`num_parameters`.
+    """
+    shapes = _weight_shapes(mode, *sizes)
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    views = [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]
+    matrices, biases = views[: len(views) // 2], views[len(views) // 2 :]
+    return [Weights(*matrices[i : i + 2], *biases[i : i + 2]) for i in range(0, len(matrices), 2)]
+
+
+def _weight_shapes(mode, features, state_size, layers, directions) -> list[tuple]:
     """The shapes that lie one after another in the flat array: first all matrices, then all biases."""
-    matrices = []
+    rows, matrices = _KINDS[mode].gates * state_size, []
     for layer in range(layers):
         width = directions * state_size if layer else features
         matrices += [(rows, width), (rows, state_size)] * directions
@@ -251,18 +262,8 @@ class Network:
     def __init__(self, mode, data, parameters, states, cells=None, *, directions):
         self.data, self.states, self.cells = data, states, cells
         self.directions, self.state_size = directions, states.shape[2]
-        rows = _KINDS[mode].gates * self.state_size
-        self.shapes = _weight_shapes(
-            rows, data.shape[2], self.state_size, len(states) // directions, directions
-        )
-        self.layers = [_KINDS[mode](weights) for weights in self._split(parameters)]
-
-    def _split(self, flat) -> list[Weights]:
-        """The weights in a flat array, as views, direction by direction of layer by layer."""
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]
-        views = [part.reshape(shape) for part, shape in zip(np.split(flat, ends), self.shapes, strict=True)]
-        matrices, biases = views[: len(views) // 2], views[len(views) // 2 :]
-        return [Weights(*matrices[i : i + 2], *biases[i : i + 2]) for i in range(0, len(matrices), 2)]
+        self.sizes = mode, data.shape[2], self.state_size, len(states) // directions, directions
+        self.layers = [_KINDS[mode](weights) for weights in split(parameters, *self.sizes)]
 
     def forward(self, out, masks) -> tuple[list, list]:
         """Write the last layer's states of all steps to ``out``; the last states and cells of every layer.
@@ -287,8 +288,9 @@ class Network:
     def backward(self, head, grad_states, grad_cells, masks):
         """The gradients of the data, of the parameters, of the first states and of the first cells."""
         count = len(self.layers)
-        parameters = np.zeros(sum(math.prod(shape) for shape in self.shapes), head.dtype)
-        grads, to_states, to_cells, to_data = self._split(parameters), [None] * count, [None] * count, 0
+        parameters = np.zeros(num_parameters(*self.sizes), head.dtype)
+        grads, to_data = split(parameters, *self.sizes), 0
+        to_states, to_cells = [None] * count, [None] * count
         for i in reversed(range(count)):
             above, direction = divmod(i, self.directions)
             to_part, to_states[i], to_cells[i] = self.layers[i].backward(

@@ -12,7 +12,7 @@ from numba.core import cgutils
 
 from ...checked import CHECKED, check_access, place_of
 from ...jit import inner
-from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, prefetch_line, repeat
+from ..vector import IS_ARM, MACHINE_LANES, data_of, fused_multiply_add, masked, prefetch_line, repeat
 from .machine import HERE
 
 #: Rows of a tile and its vectors, which fill the registers of the machine at hand.
@@ -197,20 +197,16 @@ class Emitter:
 
     def load_masked(self, span, lanes, nothing):
         """The ``lanes`` of a vector that are to be loaded, ``nothing`` in the others; see :meth:`check`."""
-        return self._masked("load", self.vector, [self._vector_at(span), _I32(4), lanes, nothing])
+        arguments = [self._vector_at(span), _I32(4), lanes, nothing]
+        return masked(self.builder, "load", self.vector, arguments, self.vector)
 
     def store_masked(self, value, span, lanes):
         """Store ``lanes`` of a vector; see :meth:`check`."""
-        self._masked("store", ir.VoidType(), [value, self._vector_at(span), _I32(4), lanes])
+        arguments = [value, self._vector_at(span), _I32(4), lanes]
+        masked(self.builder, "store", ir.VoidType(), arguments, self.vector)
 
     def _vector_at(self, span):
         return self.builder.bitcast(span.pointer, self.vector.as_pointer())
-
-    def _masked(self, action, result, arguments):
-        kind = ir.FunctionType(result, [each.type for each in arguments])
-        name = f"llvm.masked.{action}.v{self.lanes}f32.p0"
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        return self.builder.call(function, arguments)
 
     def prefetch(self, span, by=0, *, write=False, into=1):
         """Ask for the cache line ``by`` beyond ``span``; any address will do."""

@@ -2,7 +2,7 @@
 
 BLAS has threads of its own, which go on spinning after a product on the cores that the next kernel wants. So
 float32 does not go there. ``multiply`` packs the right factor into panels, block by block of the terms, and
-reads the left one in place; ``few_rows`` is for products that do little more than read a weight once.
+reads the left one in place; ``bind_few_rows`` is for products that do little more than read a weight once.
 
 ``tests/reference.py`` has the same in plain loops: ``product``.
 """
@@ -13,8 +13,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import call as call_once
-from ...jit import inner, num_threads, parallel, within
+from ...jit import call, inner, num_threads, parallel, within
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
@@ -207,7 +206,7 @@ def matmul(a, b, out, *, add=False):
         turned = np.empty(out.shape[::-1], np.float32)
         if len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous:
             turned = turned.reshape(out.shape).T
-            few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T)
+            bind_few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T, call)()
         else:
             multiply(b.T, a.T, turned)
         if add:
@@ -309,16 +308,11 @@ def _few_rows(share, data, weight, bias, workers, out):
                 n += count
 
 
-def few_rows(data, weight, bias, out, call=call_once):
-    """``out = data @ weight.T + bias`` for C-contiguous float32 matrices, ``data`` of a few rows.
-
-    ``call`` runs the kernel; :class:`~...jit.Calls` where all arguments are of the same types each time.
-    """
-    bind_few_rows(data, weight, bias, out, call)()
-
-
 def bind_few_rows(data, weight, bias, out, calls, after=()):
-    """A call of :func:`few_rows` and of the kernels ``after`` it, again and again."""
+    """A call of ``out = data @ weight.T + bias``, and of the kernels ``after`` it, again and again.
+
+    The matrices are C-contiguous float32, ``data`` of a few rows.
+    """
 
     def prepare(threads):
         return [(_few_rows, threads, data, weight, bias, threads, out), *after]

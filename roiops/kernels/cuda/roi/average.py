@@ -597,14 +597,13 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     with flat_output(grad_data) as target:
         for first in range(0, max(count, 1), at_a_time):
             chunk = rois[first : first + at_a_time]
-            blocks = -(-chunk.shape[0] * bins // sizes.threads)
-            launch(tables_kernel(rules), blocks, sizes.threads, chunk, setting, spans, weights)
+            tiles.launch_each(tables_kernel(rules), chunk.shape[0] * bins, chunk, setting, spans, weights)
             part, add = heads[first * channels * pooled_h * pooled_w :], bool(accumulate or first)
             if grouped:
                 gather = grouped_kernel(name, add, sizes)
                 inputs = part, chunk, spans, weights, setting, groups
             else:
                 gather = backward_kernel(name, add, sizes)
-                lists = tiles.lists_of_bins(chunk, setting, groups, spans, device_id, sizes)
+                lists = tiles.lists_of_bins(chunk, setting, groups, spans)
                 inputs = part, spans, weights, lists, setting
             launch(gather, items, sizes.pixels, *inputs, items, channels, target)

@@ -388,7 +388,7 @@ def forward(data, rois, trans, displaced, out):
     if out.size == 0:
         return
     groups, rules = displaced.groups, displaced.rules
-    sizes, name = tiles.SIZES, kind_of(data.dtype)
+    name = kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
     elements, strides = flat_view(data)
     classes = max(trans.shape[1] // 2, 1)
@@ -396,8 +396,8 @@ def forward(data, rois, trans, displaced, out):
     layout = layout_of(elements, strides, channels // classes, groups * groups)
     call = _call(rois, trans, displaced, name, data, out)
     with flat_output(out) as target:
-        pool, blocks = forward_kernel(rules, name, layout), -(-units // sizes.threads)
-        launch(pool, blocks, sizes.threads, elements, strides, *call, groups, channels, target)
+        pool = forward_kernel(rules, name, layout)
+        tiles.launch_each(pool, units, elements, strides, *call, groups, channels, target)
 
 
 def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
@@ -406,12 +406,10 @@ def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
         return
     groups, rules = displaced.groups, displaced.rules
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
-    count, channels = grad_out.shape[:2]
+    channels = grad_out.shape[1]
     call = _call(rois, trans, displaced, name, grad_data, grad_out)
     rois, trans, setting, deviation = call
-    boxes = tiles.empty_boxes(count, device_of(grad_data))
-    launch(_boxes_kernel(rules), -(-count // sizes.threads), sizes.threads, *call, *boxes)
-    lists = tiles.list_by_image(boxes, setting.images, device_of(grad_data), sizes)
+    lists = tiles.lists_by(_boxes_kernel(rules), setting.images, *call)
     items = tiles.items_of(setting, channels, (groups, groups), sizes.channels, sizes)
     with flat_output(grad_data) as target:
         gather = data_kernel(rules, name, bool(accumulate), sizes)

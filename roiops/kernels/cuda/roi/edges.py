@@ -127,11 +127,10 @@ def fill_outside(value, shape, rois, rules, out):
     """Set the bins whose point lies outside the maps, of ``shape``, to ``value``."""
     if out.size == 0:
         return
-    sizes, name = tiles.SIZES, kind_of(out.dtype)
+    name = kind_of(out.dtype)
     real = computing(name).real
     setting = geometry.setting_of(rules, 1.0, (0, 0), real, shape, out.shape)
     units = out.shape[0] * out.shape[2] * out.shape[3]
     with flat_output(out) as target:
-        fill, blocks = outside_kernel(rules, name), -(-units // sizes.threads)
         inputs = rois_of(rois, name), setting, out.shape[1], real(value)
-        launch(fill, blocks, sizes.threads, *inputs, target)
+        tiles.launch_each(outside_kernel(rules, name), units, *inputs, target)

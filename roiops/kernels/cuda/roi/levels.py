@@ -6,7 +6,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import cuda, device_of, empty, kernel, launch
+from roiops.kernels.cuda.runtime import cuda, device_of, empty, kernel
 
 
 @functools.cache
@@ -30,7 +30,5 @@ def rows_of_levels(rois, levels, dtype):
     real = computing(name).real
     rois, levels = rois_of(rois, name), geometry.Levels(*map(real, levels[:4]), levels[4])
     rows = empty((levels.count, *rois.shape), real, device_of(rois))
-    if rois.shape[0]:
-        blocks = -(-rois.shape[0] // tiles.SIZES.threads)
-        launch(levels_kernel(), blocks, tiles.SIZES.threads, rois, levels, rows)
+    tiles.launch_each(levels_kernel(), rois.shape[0], rois, levels, rows)
     return rows

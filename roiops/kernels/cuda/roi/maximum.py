@@ -533,7 +533,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     """Write, or add, the gradient of ``data``."""
     if grad_data.size == 0:
         return
-    sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
+    sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
     count, channels, pooled_h, pooled_w = grad_out.shape
     width, slab, threads = grad_data.shape[3], sizes.max_channels, sizes.max_channels * sizes.max_parts
     if width >= 1 << 26 or threads * pooled_h * pooled_w >= 1 << 31:  # the kernel counts in 32 bits
@@ -543,9 +543,9 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
     bins = count * (pooled_h + pooled_w)
-    spans = empty((bins, 2), np.int32, device_id)
-    launch(spans_kernel(rules), -(-bins // sizes.threads), sizes.threads, rois, setting, spans)
-    lists = tiles.lists_of_bins(rois, setting, groups, spans, device_id, sizes)
+    spans = empty((bins, 2), np.int32, device_of(grad_data))
+    tiles.launch_each(spans_kernel(rules), bins, rois, setting, spans)
+    lists = tiles.lists_of_bins(rois, setting, groups, spans)
     square = sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
     items = tiles.items_of(setting, channels, groups, slab, square)
     # ``n // width`` is ``n * inverse >> shift`` for the pixels of eight rows.

@@ -9,7 +9,7 @@ from roiops.kernels import geometry
 from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, kernel, launch
+from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, kernel
 
 
 @functools.cache
@@ -38,12 +38,10 @@ def turn(rois, count, back, bins):
     """Replace each orientation of a box by what lies between two of them, or transpose that (``back``)."""
     if bins.size == 0:
         return
-    sizes, name = tiles.SIZES, kind_of(bins.dtype)
+    name = kind_of(bins.dtype)
     area, groups = bins.shape[2] * bins.shape[3], bins.shape[1] // count
     source = empty(bins.shape, bins.dtype, device_of(bins))
     copy(bins, source)
-    units = bins.shape[0] * groups * area
     with flat_output(bins) as target:
-        turn, blocks = turn_kernel(name, bool(back)), -(-units // sizes.threads)
-        inputs = contiguous(source).reshape(-1), rois_of(rois, name)
-        launch(turn, blocks, sizes.threads, *inputs, groups, count, area, target)
+        inputs = contiguous(source).reshape(-1), rois_of(rois, name), groups, count, area
+        tiles.launch_each(turn_kernel(name, bool(back)), bins.shape[0] * groups * area, *inputs, target)

@@ -19,16 +19,7 @@ from roiops.kernels.cuda.number import computing, kind_of
 from roiops.kernels.cuda.roi import tiles
 from roiops.kernels.cuda.roi.average import rois_of, setting_of
 from roiops.kernels.cuda.roi.tiles import smaller
-from roiops.kernels.cuda.runtime import (
-    contiguous,
-    cuda,
-    device,
-    device_of,
-    flat_output,
-    flat_view,
-    kernel,
-    launch,
-)
+from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from roiops.kernels.jit import njit
 
 
@@ -78,15 +69,14 @@ def forward(data, rois, scale, ratio, rules, out):
     """Write the means of all bins to ``out``."""
     if out.size == 0:
         return
-    sizes, name = tiles.SIZES, kind_of(data.dtype)
+    name = kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
     elements, strides = flat_view(data)
     units = count * pooled_h * pooled_w * quads_of(channels)
     layout = layout_of(elements, strides, channels)
     with flat_output(out) as target:
-        pool, blocks = forward_kernel(rules, name, layout), -(-units // sizes.threads)
         inputs = elements, strides, rois_of(rois, name), setting_of(rules, scale, ratio, name, data, out)
-        launch(pool, blocks, sizes.threads, *inputs, channels, target)
+        tiles.launch_each(forward_kernel(rules, name, layout), units, *inputs, channels, target)
 
 
 @njit
@@ -242,12 +232,9 @@ def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
     if grad_data.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
-    count, channels = grad_out.shape[:2]
+    channels = grad_out.shape[1]
     rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
-    boxes = tiles.empty_boxes(count, device_of(grad_data))
-    blocks = -(-count // sizes.threads)
-    launch(_boxes_kernel(rules, name), blocks, sizes.threads, rois, setting, *boxes)
-    lists = tiles.list_by_image(boxes, setting.images, device_of(grad_data), sizes)
+    lists = tiles.lists_by(_boxes_kernel(rules, name), setting.images, rois, setting)
     items = tiles.items_of(setting, channels, (1, 1), sizes.channels, sizes)
     with flat_output(grad_data) as target:
         gather = backward_kernel(rules, name, bool(accumulate), sizes)

@@ -15,7 +15,7 @@ from roiops.errors import DeviceError
 from roiops.kernels import geometry
 from roiops.kernels.cuda.lanes import divided
 from roiops.kernels.cuda.number import computing
-from roiops.kernels.cuda.runtime import QUAD, cuda, device, empty, kernel, launch, quad_at
+from roiops.kernels.cuda.runtime import QUAD, cuda, device, device_of, empty, kernel, launch, quad_at
 from roiops.kernels.jit import njit
 from roiops.kernels.rules import CORNERS
 
@@ -104,10 +104,6 @@ def bin_pixels(rules, axis, i):
                 if (weight0 != 0 or weight1 != 0) and (rules.samples != CORNERS or k % 2 != end):
                     break
     return (low, high) if high > low else (0, 0)
-
-
-def empty_boxes(count, device_id, groups=1) -> Boxes:
-    return Boxes(empty((count,), np.int32, device_id), empty((QUAD * count * groups,), np.int32, device_id))
 
 
 @njit
@@ -232,22 +228,29 @@ def _order_kernel(sizes):
     return order_of_rois
 
 
-def list_by_image(boxes, images, device_id, sizes) -> Lists:
-    """Sort the ROIs that touch a pixel by image, on the device."""
-    count = boxes.images.shape[0]
+def launch_each(kernel, units, *arguments) -> None:
+    """Queue a kernel of which each thread takes a unit."""
+    launch(kernel, -(-units // SIZES.threads), SIZES.threads, *arguments)
+
+
+def lists_by(kernel, images, rois, *arguments, groups=1) -> Lists:
+    """The ROIs that touch a pixel, sorted by image on the device.
+
+    ``kernel`` writes the :class:`Boxes` of the ROIs, and of so many ``groups`` of channels.
+    """
+    count, device_id = rois.shape[0], device_of(rois)
+    boxes = Boxes(empty((count,), np.int32, device_id), empty((QUAD * count * groups,), np.int32, device_id))
+    launch_each(kernel, count * groups, rois, *arguments, *boxes)
     order = empty((count,), np.int32, device_id)
     image_at = empty((images + 1,), np.int32, device_id)
-    launch(_order_kernel(sizes), images, sizes.threads, boxes.images, images, order, image_at)
+    launch(_order_kernel(SIZES), images, SIZES.threads, boxes.images, images, order, image_at)
     return Lists(boxes.pixels, order, image_at)
 
 
-def lists_of_bins(rois, setting, groups, spans, device_id, sizes) -> Lists:
-    """The lists of ROIs by image; ``spans`` has the pixels of each bin of an ROI, on y and then on x."""
-    units = rois.shape[0] * groups[0] * groups[1]
-    boxes = empty_boxes(rois.shape[0], device_id, groups[0] * groups[1])
-    blocks = (units + sizes.threads - 1) // sizes.threads
-    launch(_boxes_kernel(), blocks, sizes.threads, rois, setting, groups, spans, *boxes)
-    return list_by_image(boxes, setting.images, device_id, sizes)
+def lists_of_bins(rois, setting, groups, spans) -> Lists:
+    """:func:`lists_by`; ``spans`` has the pixels of each bin of an ROI, on y and then on x."""
+    every = groups[0] * groups[1]
+    return lists_by(_boxes_kernel(), setting.images, rois, setting, groups, spans, groups=every)
 
 
 # -- tiles -----------------------------------------------------------------------------------------------
