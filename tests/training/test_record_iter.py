@@ -136,6 +136,33 @@ def test_the_order_of_three_epochs(files, index):
         batches.reset()
 
 
+@pytest.mark.parametrize("made", [pictures_of, boxes_of])
+def test_batches_by_iter_next_and_getters(files, made):
+    """As MXNet gives them after a reset: data and label are arrays, not lists."""
+    expected = [
+        (each.data[0].asnumpy(), each.label[0].asnumpy(), each.pad) for each in made(files, batch_size=3)
+    ]
+    batches = made(files, batch_size=3)
+    with pytest.raises(mx.MXNetError, match="no batch before next"):
+        batches.getdata()
+    for data, label, pad in expected:
+        assert batches.iter_next()
+        np.testing.assert_array_equal(batches.getdata().asnumpy(), data)
+        np.testing.assert_array_equal(batches.getlabel().asnumpy(), label)
+        assert batches.getpad() == pad
+    assert not batches.iter_next()
+    batches.reset()
+    assert batches.next().index.tolist() == batches.getindex().tolist()
+
+
+def test_scripts_know_iterators_of_files_by_their_class(files):
+    assert isinstance(pictures_of(files), mx.io.MXDataIter)
+    assert isinstance(boxes_of(files), mx.io.MXDataIter)
+    assert issubclass(mx.io.MNISTIter, mx.io.MXDataIter)
+    assert issubclass(mx.io.CSVIter, mx.io.MXDataIter)
+    assert not issubclass(mx.io.NDArrayIter, mx.io.MXDataIter)
+
+
 def test_without_round_batch_zeros_fill_the_last_batch(files):
     batches = pictures_of(files, batch_size=2, round_batch=False)
     for _ in range(2):

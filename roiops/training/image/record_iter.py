@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError, nearest
-from ..io import DataBatch, DataDesc, DataIter
+from ..io import DataBatch, DataDesc, MXDataIter
 from .augment import IMAGENET_LIGHT
 from .batches import read_list
 from .opencv import shift_hsl, warp_affine
@@ -39,7 +39,7 @@ OF_BOTH = {
 }  # fmt: skip
 
 
-class RecordIter(DataIter):
+class RecordIter(MXDataIter):
     """Which records come in which order, and batches of what :meth:`_change` makes of them."""
 
     #: The parameters with their defaults, and the dtypes of the data.
@@ -124,7 +124,8 @@ class RecordIter(DataIter):
         for i, (picture, label, _) in enumerate(samples):
             data[i, :, : picture.shape[1], : picture.shape[2]], labels[i] = picture, label
         index = np.array([number for *_, number in samples], np.uint64)
-        return DataBatch([nd.array(data, dtype=data.dtype)], [nd.array(labels)], pad, index)
+        self._batch = DataBatch([nd.array(data, dtype=data.dtype)], [nd.array(labels)], pad, index)
+        return self._batch
 
     def _next_places(self, count) -> list[int]:
         self._at, first = self._at + count, self._at
