@@ -163,6 +163,38 @@ def test_scripts_know_iterators_of_files_by_their_class(files):
     assert not issubclass(mx.io.NDArrayIter, mx.io.MXDataIter)
 
 
+def test_parameters_as_strings_are_those_that_they_stand_for(files):
+    """MXNet's front end makes strings of all parameters, so that scripts may give strings."""
+    plain = next(pictures_of(files)).data[0].asnumpy()
+    strings = {
+        "data_shape": str(META["shape"]), "batch_size": "5", "mirror": "0", "rand_mirror": "False",
+        "shuffle": "false", "rand_crop": 0, "pad": "0", "resize": "-1", "num_parts": "1", "label_width": "1",
+        "dtype": "None", "seed_aug": "None", "min_aspect_ratio": "None", "round_batch": "True",
+        "preprocess_threads": "2", "scale": "1", "path_imgidx": None,
+    }  # fmt: skip
+    batch = next(pictures_of(files, **strings))
+    np.testing.assert_array_equal(batch.data[0].asnumpy(), plain)
+    assert batch.label[0].asnumpy().tolist() == [0, 1, 2, 3, 4]
+    mirrored = next(pictures_of(files, mirror="true")).data[0].asnumpy()
+    np.testing.assert_array_equal(mirrored, plain[..., ::-1])
+    shifted = next(pictures_of(files, mean_r="3", scale="0.5")).data[0].asnumpy()
+    np.testing.assert_array_equal(shifted[:, 0], (plain[:, 0] - 3) / 2)
+    turned = next(pictures_of(files, rotate_list="90")).data[0].asnumpy()
+    np.testing.assert_array_equal(turned, next(pictures_of(files, rotate=90)).data[0].asnumpy())
+    *_, last = pictures_of(files, batch_size=2, round_batch="0")
+    assert last.index.tolist() == [4]
+
+
+def test_parameters_of_detection_as_strings(files):
+    plain = next(boxes_of(files)).label[0].asnumpy()
+    strings = {"label_pad_width": "40", "num_crop_sampler": "2", "min_crop_scales": "(0.1, 0.2)"}
+    batch = next(boxes_of(files, **strings, max_crop_trials="[25, 25]", rand_mirror_prob="0"))
+    assert batch.label[0].shape == (5, 44)
+    np.testing.assert_array_equal(batch.label[0].asnumpy()[:, : plain.shape[1]], plain)
+    with pytest.raises(mx.MXNetError, match="resize_mode must be"):
+        boxes_of(files, resize_mode="stretch")
+
+
 def test_without_round_batch_zeros_fill_the_last_batch(files):
     batches = pictures_of(files, batch_size=2, round_batch=False)
     for _ in range(2):
@@ -223,6 +255,10 @@ def test_a_mean_picture_is_computed_once_and_kept(files):
     [
         ({"dtype": "float64"}, "dtype must be float32 or uint8 or int8"),
         ({"data_shape": (4, 8, 8)}, "data_shape must be 1 or 3 channels"),
+        ({"data_shape": (3, 0, 8)}, "data_shape must be 1 or 3 channels"),
+        ({"data_shape": "wide"}, "data_shape must be tuple of int, got 'wide'"),
+        ({"mirror": "yes"}, "mirror must be bool, got 'yes'"),
+        ({"resize": None}, "resize must be int, got None"),
         ({"part_index": 3}, "part_index must be 0 to 0"),
         ({"label_width": 2}, "has 1 labels, label_width is 2"),
         ({"batch_size": 12}, "5 pictures in this part"),

@@ -6,6 +6,7 @@ threads, these on ``seed_aug`` alone, or on ``seed`` where that is not given.
 
 import logging
 import math
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError, nearest
+from ...params.field import Field, dtype, optional, shape
 from ..io import DataBatch, DataDesc, MXDataIter
 from .augment import IMAGENET_LIGHT
 from .batches import read_list
@@ -33,9 +35,9 @@ _WITHOUT_EFFECT = {
 #: The parameters with their defaults that all iterators of records have.
 OF_BOTH = {
     "path_imglist": "", "path_imgidx": "", "preprocess_threads": 4, "num_parts": 1, "part_index": 0,
-    "shuffle": False, "seed": 0, "seed_aug": None, "round_batch": True, "dtype": "float32", "resize": -1,
-    "inter_method": 1, "mean_img": "", "mean_r": 0.0, "mean_g": 0.0, "mean_b": 0.0, "std_r": 1.0,
-    "std_g": 1.0, "std_b": 1.0, "scale": 1.0,
+    "shuffle": False, "seed": 0, "seed_aug": Field(optional(int), None), "round_batch": True,
+    "dtype": Field(optional(dtype), None), "resize": -1, "inter_method": 1, "mean_img": "", "mean_r": 0.0,
+    "mean_g": 0.0, "mean_b": 0.0, "std_r": 1.0, "std_g": 1.0, "std_b": 1.0, "scale": 1.0,
 }  # fmt: skip
 
 
@@ -48,18 +50,22 @@ class RecordIter(MXDataIter):
     def __init__(
         self, path_imgrec, data_shape, batch_size, data_name="data", label_name="softmax_label", **given
     ):
-        super().__init__(batch_size)
-        self._name, self._shape = type(self).__name__, tuple(data_shape)
+        self._name = type(self).__name__
+        super().__init__(self._read("batch_size", Field(int), batch_size))
+        batch_size, self._shape = self.batch_size, self._read("data_shape", Field(shape()), data_shape)
         for unknown in given.keys() - self._defaults.keys() - _WITHOUT_EFFECT:
             hint = nearest(unknown, self._defaults)
             logging.warning("%s: there is no parameter %r; it has no effect%s", self._name, unknown, hint)
-        self._p = p = SimpleNamespace(**{**self._defaults, **given})
-        p.dtype = np.dtype(p.dtype or "float32").name
+        self._p = p = SimpleNamespace()
+        for name, default in self._defaults.items():
+            field = default if isinstance(default, Field) else Field(type(default), default)
+            setattr(p, name, self._read(name, field, given.get(name, field.default)))
+        p.dtype = (p.dtype or np.dtype(np.float32)).name
         if p.dtype not in self._dtypes:
             raise ParamError(f"{self._name}: dtype must be {' or '.join(self._dtypes)}, got {p.dtype}")
-        if len(self._shape) != 3 or self._shape[0] not in (1, 3):
-            shape = f"1 or 3 channels, height and width, got {self._shape}"
-            raise ParamError(f"{self._name}: data_shape must be {shape}")
+        if len(self._shape) != 3 or self._shape[0] not in (1, 3) or min(self._shape) < 1:
+            wanted = f"1 or 3 channels, height and width, got {self._shape}"
+            raise ParamError(f"{self._name}: data_shape must be {wanted}")
         if not 0 <= p.part_index < p.num_parts:
             raise ParamError(f"{self._name}: part_index must be 0 to {p.num_parts - 1}, got {p.part_index}")
         self._file, self._places = MXRecordIO(path_imgrec, "r"), self._part(path_imgrec)
@@ -75,6 +81,15 @@ class RecordIter(MXDataIter):
         self._begin()
         self.provide_data = [DataDesc(data_name, (batch_size, *self._shape), np.dtype(p.dtype).type)]
         self.provide_label = [DataDesc(label_name, (batch_size, *self._label_shape()))]
+
+    def _read(self, name, field, value):
+        """A parameter, which may come as MXNet's string: its front end makes strings of all of them."""
+        if field.default == "":  # the name of a file
+            return "" if value is None else os.fspath(value)
+        try:
+            return field.parse(value)
+        except ValueError:
+            raise ParamError(f"{self._name}: {name} must be {field.need}, got {value!r}") from None
 
     def _prepare(self) -> None:
         """What is to be known before the first picture."""
@@ -193,12 +208,12 @@ class RecordIter(MXDataIter):
 
 _CLASSIFYING = {
     "label_width": 1, "rand_crop": False, "random_resized_crop": False, "max_rotate_angle": 0, "rotate": -1,
-    "max_aspect_ratio": 0.0, "min_aspect_ratio": None, "max_shear_ratio": 0.0, "max_crop_size": -1,
-    "min_crop_size": -1, "max_random_scale": 1.0, "min_random_scale": 1.0, "max_random_area": 1.0,
-    "min_random_area": 1.0, "max_img_size": 1e10, "min_img_size": 0.0, "brightness": 0.0, "contrast": 0.0,
-    "saturation": 0.0, "pca_noise": 0.0, "random_h": 0, "random_s": 0, "random_l": 0, "fill_value": 255,
-    "pad": 0, "mirror": False, "rand_mirror": False, "max_random_contrast": 0.0,
-    "max_random_illumination": 0.0, "rotate_list": (),
+    "max_aspect_ratio": 0.0, "min_aspect_ratio": Field(optional(float), None), "max_shear_ratio": 0.0,
+    "max_crop_size": -1, "min_crop_size": -1, "max_random_scale": 1.0, "min_random_scale": 1.0,
+    "max_random_area": 1.0, "min_random_area": 1.0, "max_img_size": 1e10, "min_img_size": 0.0,
+    "brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "pca_noise": 0.0, "random_h": 0, "random_s": 0,
+    "random_l": 0, "fill_value": 255, "pad": 0, "mirror": False, "rand_mirror": False,
+    "max_random_contrast": 0.0, "max_random_illumination": 0.0, "rotate_list": Field(shape(), ()),
 }  # fmt: skip
 
 
@@ -263,7 +278,7 @@ class ImageRecordIter(RecordIter):
             )
         stretched = not resizes and self._ratios() != (1, 1)
         limited = (p.max_img_size, p.min_img_size) != (1e10, 0)
-        turned = p.max_rotate_angle > 0 or p.rotate > 0 or len(p.rotate_list) > 0
+        turned = p.max_rotate_angle > 0 or p.rotate > 0 or bool(p.rotate_list)
         if turned or p.max_shear_ratio > 0 or scaled or stretched or limited:
             pixels = self._turned(pixels, chance)
         if p.pad > 0:
@@ -280,8 +295,7 @@ class ImageRecordIter(RecordIter):
         shear = chance.uniform(-p.max_shear_ratio, p.max_shear_ratio)
         angle = chance.integers(-p.max_rotate_angle, p.max_rotate_angle, endpoint=True)
         angle = p.rotate if p.rotate > 0 else angle
-        angles = p.rotate_list.split(",") if isinstance(p.rotate_list, str) else p.rotate_list
-        angle = int(chance.choice(angles)) if len(angles) else angle
+        angle = int(chance.choice(p.rotate_list)) if p.rotate_list else angle
         scale = ratio = 1.0
         if not p.random_resized_crop:
             scale = chance.uniform(p.min_random_scale, p.max_random_scale)
