@@ -119,6 +119,28 @@ def test_chances_of_detection(files):
     assert moved > 10
 
 
+@pytest.mark.parametrize(
+    ("limits", "shown"),
+    [
+        ({}, True),
+        ({"min_crop_overlaps": 0.25}, True),
+        ({"min_crop_overlaps": 0.26}, False),
+        ({"max_crop_overlaps": 0.25}, False),
+        ({"min_crop_sample_coverages": 0.34, "max_crop_sample_coverages": 0.35}, True),
+        ({"min_crop_sample_coverages": 0.35}, False),
+        ({"min_crop_object_coverages": 0.48}, True),
+        ({"min_crop_object_coverages": 0.5}, False),
+        ({"min_crop_object_coverages": 0.48, "min_crop_overlaps": 0.26}, False),
+    ],
+)
+def test_each_limit_of_crops_counts_by_itself(files, limits, shown):
+    """A part of 0.6 x 0.6 shows 0.35 x 0.35 of a box of 0.5 x 0.5: it is 0.1225 of 0.4875, 0.36 and 0.25."""
+    batches = boxes_of(files, rand_crop_prob=1.0, **limits)
+    box = np.array([[1, 0.25, 0.25, 0.75, 0.75]], np.float32)
+    kept = batches._kept(box, batches._samplers[0], 0.0, 0.0, 0.6, 0.6)
+    assert (kept is not None) == shown
+
+
 def test_boxes_of_a_part_and_of_a_larger_picture():
     from roiops.training.image.record_det_iter import _within
 

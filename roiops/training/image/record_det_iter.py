@@ -165,11 +165,10 @@ class ImageDetRecordIter(RecordIter):
                 ("object_coverages", shown / areas),
             )
         ]
-        # As in MXNet, limits count only where each of them is one.
-        if all(least > 0 and most < 1 for least, _, most in rules):
-            fits = [(least <= share) & (share <= most) for least, share, most in rules]
-            if not np.logical_and.reduce(fits).any():
-                return None
+        # Of one box at least, all that is limited must be within the limits.
+        fits = [(least <= share) & (share <= most) for least, share, most in rules if least > 0 or most < 1]
+        if fits and not np.logical_and.reduce(fits).any():
+            return None
         if self._p.crop_emit_mode == "overlap":
             kept = boxes[shown / areas > self._p.emit_overlap_thresh]
         else:
