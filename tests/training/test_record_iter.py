@@ -272,6 +272,17 @@ def test_a_mean_picture_is_computed_once_and_kept(files):
         pictures_of(files, mean_img=str(path), data_shape=(3, 8, 8))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_mean_picture_is_mirrored_with_the_picture(files, dtype):
+    """MXNet subtracts first: in its mirrored pictures each number is one of those that are not mirrored."""
+    mean = mx.nd.arange(np.prod(META["shape"])).reshape(META["shape"]) % 100
+    mx.nd.save(str(files / "mean.nd"), {"mean_img": mean})
+    options = {"mean_img": files / "mean.nd", "dtype": dtype}
+    plain = next(pictures_of(files, **options)).data[0].asnumpy()
+    mirrored = next(pictures_of(files, mirror=True, **options)).data[0].asnumpy()
+    np.testing.assert_array_equal(mirrored, plain[..., ::-1])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -284,10 +284,7 @@ class ImageRecordIter(RecordIter):
         if p.pad > 0:
             around = (p.pad, p.pad), (p.pad, p.pad), (0, 0)
             pixels = np.pad(pixels, around, constant_values=np.uint8(p.fill_value))
-        pixels = self._recoloured(self._cropped(pixels, chance), chance)
-        if p.mirror or (p.rand_mirror and chance.random() < 0.5):
-            pixels = pixels[:, ::-1]
-        return pixels, label
+        return self._recoloured(self._cropped(pixels, chance), chance), label
 
     def _turned(self, pixels, chance):
         """The picture sheared, rotated, scaled and stretched around its middle."""
@@ -396,6 +393,12 @@ class ImageRecordIter(RecordIter):
         return np.clip(np.rint(pixels * share + towards * (1 - share)), 0, 255).astype(np.uint8)
 
     def _normalized(self, picture, chance):
+        # The picture is mirrored with the mean picture that was subtracted from it.
+        mirrored = self._p.mirror or (self._p.rand_mirror and chance.random() < 0.5)
+        picture = self._without_mean(picture, chance)
+        return picture[:, :, ::-1] if mirrored else picture
+
+    def _without_mean(self, picture, chance):
         p = self._p
         if p.dtype == "uint8":
             return picture
