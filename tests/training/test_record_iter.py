@@ -319,6 +319,21 @@ def test_a_damaged_picture_is_named(files):
         next(pictures_of(files))
 
 
+def test_a_file_without_pictures_is_told(files):
+    """Otherwise a training loop would end at once and say nothing. MXNet refuses it, too."""
+    (files / "labels.rec").write_bytes(b"")
+    with pytest.raises(mx.MXNetError, match=r"labels\.rec has no pictures"):
+        pictures_of(files)
+
+
+def test_limits_of_chance_in_either_order(files):
+    """As in MXNet, where the other limit of a scale or a ratio stands at its default."""
+    middle = GIVEN["middle"]
+    for options in ({"min_random_scale": 1.5}, {"max_random_scale": 0.7}, {"min_aspect_ratio": 0.8}):
+        found = next(pictures_of(files, **options)).data[0].asnumpy()
+        assert (found != middle).any()
+
+
 def test_labels_without_boxes_are_told(files):
     with pytest.raises(mx.MXNetError, match="holds no boxes"):
         next(mx.io.ImageDetRecordIter(path_imgrec=files / "labels.rec", data_shape=(3, 8, 8), batch_size=2))

@@ -133,7 +133,7 @@ class ImageDetRecordIter(RecordIter):
         left, top = int(x * width), int(y * height)
         right, bottom = int((scale - x - 1) * width), int((scale - y - 1) * height)
         around = (top, bottom), (left, right), (0, 0)
-        pixels = np.pad(pixels, around, constant_values=np.uint8(self._p.fill_value))
+        pixels = np.pad(pixels, around, constant_values=self._p.fill_value)
         return pixels, _within(boxes, -x, -y, scale, scale)
 
     def _cropped(self, pixels, boxes, chance):

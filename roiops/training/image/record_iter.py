@@ -60,6 +60,7 @@ class RecordIter(MXDataIter):
         for name, default in self._defaults.items():
             field = default if isinstance(default, Field) else Field(type(default), default)
             setattr(p, name, self._read(name, field, given.get(name, field.default)))
+        p.fill_value = min(max(p.fill_value, 0), 255)
         p.dtype = (p.dtype or np.dtype(np.float32)).name
         if p.dtype not in self._dtypes:
             raise ParamError(f"{self._name}: dtype must be {' or '.join(self._dtypes)}, got {p.dtype}")
@@ -69,6 +70,8 @@ class RecordIter(MXDataIter):
         if not 0 <= p.part_index < p.num_parts:
             raise ParamError(f"{self._name}: part_index must be 0 to {p.num_parts - 1}, got {p.part_index}")
         self._file, self._places = MXRecordIO(path_imgrec, "r"), self._part(path_imgrec)
+        if not self._places:
+            raise DataError(f"{self._name}: {self._file.uri} has no pictures in this part")
         self._listed = read_list(p.path_imglist) if p.path_imglist else None
         self._order, self._shuffled = np.random.default_rng(p.seed), list(self._places)
         self._pool = ThreadPoolExecutor(max(1, p.preprocess_threads))
@@ -186,8 +189,8 @@ class RecordIter(MXDataIter):
             else _get_interp_method(way, (*pixels.shape[:2], height, width))
         )
 
-    def _resized(self, pixels, width, height, chance):
-        interp = self._interp(pixels, width, height, chance)
+    def _resized(self, pixels, width, height, chance, interp=None):
+        interp = self._interp(pixels, width, height, chance) if interp is None else interp
         return imresize(nd.array(pixels, dtype=np.uint8), width, height, interp).asnumpy()
 
     def _mean_picture(self, path):
@@ -283,7 +286,7 @@ class ImageRecordIter(RecordIter):
             pixels = self._turned(pixels, chance)
         if p.pad > 0:
             around = (p.pad, p.pad), (p.pad, p.pad), (0, 0)
-            pixels = np.pad(pixels, around, constant_values=np.uint8(p.fill_value))
+            pixels = np.pad(pixels, around, constant_values=p.fill_value)
         return self._recoloured(self._cropped(pixels, chance), chance), label
 
     def _turned(self, pixels, chance):
@@ -295,8 +298,8 @@ class ImageRecordIter(RecordIter):
         angle = int(chance.choice(p.rotate_list)) if p.rotate_list else angle
         scale = ratio = 1.0
         if not p.random_resized_crop:
-            scale = chance.uniform(p.min_random_scale, p.max_random_scale)
-            ratio = chance.uniform(*self._ratios())
+            scale = _between(chance, p.min_random_scale, p.max_random_scale)
+            ratio = _between(chance, *self._ratios())
         cosine, sine = (np.float32(f(angle / 180 * math.pi)) for f in (math.cos, math.sin))
         down = np.float32(2 * scale / (1 + ratio))
         across, shear = np.float32(ratio * down), np.float32(shear)
@@ -332,12 +335,14 @@ class ImageRecordIter(RecordIter):
             size = int(chance.integers(p.min_crop_size, p.max_crop_size, endpoint=True))
             return self._resized(self._window(pixels, size, size, chance), width, height, chance)
         rows, columns = pixels.shape[:2]
+        # Both are done in the way that leads to the size wanted.
+        interp = self._interp(pixels, width, height, chance)
         if rows < height:
             columns = int(np.float32(height) / np.float32(rows) * np.float32(columns))
-            pixels, rows = self._resized(pixels, columns, height, chance), height
+            pixels, rows = self._resized(pixels, columns, height, chance, interp), height
         if columns < width:
             rows = int(np.float32(width) / np.float32(columns) * np.float32(rows))
-            pixels = self._resized(pixels, width, rows, chance)
+            pixels = self._resized(pixels, width, rows, chance, interp)
         return self._window(pixels, width, height, chance)
 
     def _window(self, pixels, width, height, chance):
@@ -411,6 +416,11 @@ class ImageRecordIter(RecordIter):
         factor = np.float32(np.float32(contrast) * np.float32(p.scale)) / self._deviations
         added = np.float32(np.float32(light) * np.float32(p.scale)) / self._deviations
         return (picture.astype(np.float32) - self._means) * factor + added
+
+
+def _between(chance, first, last) -> float:
+    """Any number between two, which may come in either order."""
+    return first + (last - first) * chance.random()
 
 
 class ImageRecordUInt8Iter(ImageRecordIter):
