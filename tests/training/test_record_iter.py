@@ -254,6 +254,10 @@ def test_labels_of_a_list(files):
     batches = pictures_of(files, path_imglist=files / "a.lst", label_width=2)
     assert batches.provide_label[0].shape == (5, 2)
     assert next(batches).label[0].asnumpy().tolist() == [[10 + n, 20 + n] for n in range(5)]
+    first = next(pictures_of(files, path_imglist=files / "a.lst"))  # as in MXNet, where it is 1
+    assert first.label[0].asnumpy().tolist() == [10, 11, 12, 13, 14]
+    with pytest.raises(mx.MXNetError, match="has 2 labels, label_width is 3"):
+        next(pictures_of(files, path_imglist=files / "a.lst", label_width=3))
     (files / "a.lst").write_text(lines[: lines.index("\n") + 1])
     with pytest.raises(mx.MXNetError, match=r"a\.lst has no line for picture 1"):
         next(pictures_of(files, path_imglist=files / "a.lst", label_width=2))

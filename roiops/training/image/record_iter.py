@@ -256,6 +256,8 @@ class ImageRecordIter(RecordIter):
         return (self._p.label_width,) if self._p.label_width > 1 else ()
 
     def _label(self, label, number):
+        if self._listed is not None:  # of a list the first count
+            label = label[: self._p.label_width]
         if label.size != self._p.label_width:
             raise DataError(
                 f"{self._name}: picture {number} has {label.size} labels, "
