@@ -18,6 +18,7 @@ __all__ = [
     "DataDesc",
     "DataIter",
     "MNISTIter",
+    "MXDataIter",
     "NDArrayIter",
     "PrefetchingIter",
     "ResizeIter",
@@ -141,6 +142,42 @@ class DataIter:
     def getpad(self):
         """How many samples of the current batch only fill it up."""
         return 0
+
+
+class MXDataIter(DataIter):
+    """An iterator that reads a file, by which scripts know those of MXNet that are not written in Python.
+
+    A subclass that overrides :meth:`next` has it keep its batch in ``_batch``. After a batch came from
+    :meth:`next`, or was found by :meth:`iter_next`, the other methods give what is in it.
+    """
+
+    _batch = None
+
+    def iter_next(self):
+        try:
+            self.next()
+        except StopIteration:
+            return False
+        return True
+
+    def _current(self) -> DataBatch:
+        if self._batch is None:
+            raise DataError(f"{type(self).__name__}: there is no batch before next or iter_next gives one")
+        return self._batch
+
+    def getdata(self):
+        """The input of the current batch, which is one array."""
+        return self._current().data[0]
+
+    def getlabel(self):
+        """The label of the current batch, which is one array."""
+        return self._current().label[0]
+
+    def getindex(self):
+        return self._current().index
+
+    def getpad(self):
+        return self._current().pad
 
 
 def _named_arrays(data, default_name: str) -> list:
@@ -470,7 +507,7 @@ def _produce(iters, ready, stop) -> None:
                 continue
 
 
-class _FileIter(NDArrayIter):
+class _FileIter(NDArrayIter, MXDataIter):
     """Batches from files: ``getdata`` and ``getlabel`` give one array, as MXNet's iterators of files do."""
 
     def next(self) -> DataBatch:

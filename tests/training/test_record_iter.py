@@ -119,6 +119,28 @@ def test_chances_of_detection(files):
     assert moved > 10
 
 
+@pytest.mark.parametrize(
+    ("limits", "shown"),
+    [
+        ({}, True),
+        ({"min_crop_overlaps": 0.25}, True),
+        ({"min_crop_overlaps": 0.26}, False),
+        ({"max_crop_overlaps": 0.25}, False),
+        ({"min_crop_sample_coverages": 0.34, "max_crop_sample_coverages": 0.35}, True),
+        ({"min_crop_sample_coverages": 0.35}, False),
+        ({"min_crop_object_coverages": 0.48}, True),
+        ({"min_crop_object_coverages": 0.5}, False),
+        ({"min_crop_object_coverages": 0.48, "min_crop_overlaps": 0.26}, False),
+    ],
+)
+def test_each_limit_of_crops_counts_by_itself(files, limits, shown):
+    """A part of 0.6 x 0.6 shows 0.35 x 0.35 of a box of 0.5 x 0.5: it is 0.1225 of 0.4875, 0.36 and 0.25."""
+    batches = boxes_of(files, rand_crop_prob=1.0, **limits)
+    box = np.array([[1, 0.25, 0.25, 0.75, 0.75]], np.float32)
+    kept = batches._kept(box, batches._samplers[0], 0.0, 0.0, 0.6, 0.6)
+    assert (kept is not None) == shown
+
+
 def test_boxes_of_a_part_and_of_a_larger_picture():
     from roiops.training.image.record_det_iter import _within
 
@@ -134,6 +156,65 @@ def test_the_order_of_three_epochs(files, index):
     for epoch in META["order"]:
         assert [[batch.label[0].asnumpy().tolist(), batch.pad] for batch in batches] == epoch
         batches.reset()
+
+
+@pytest.mark.parametrize("made", [pictures_of, boxes_of])
+def test_batches_by_iter_next_and_getters(files, made):
+    """As MXNet gives them after a reset: data and label are arrays, not lists."""
+    expected = [
+        (each.data[0].asnumpy(), each.label[0].asnumpy(), each.pad) for each in made(files, batch_size=3)
+    ]
+    batches = made(files, batch_size=3)
+    with pytest.raises(mx.MXNetError, match="no batch before next"):
+        batches.getdata()
+    for data, label, pad in expected:
+        assert batches.iter_next()
+        np.testing.assert_array_equal(batches.getdata().asnumpy(), data)
+        np.testing.assert_array_equal(batches.getlabel().asnumpy(), label)
+        assert batches.getpad() == pad
+    assert not batches.iter_next()
+    batches.reset()
+    assert batches.next().index.tolist() == batches.getindex().tolist()
+
+
+def test_scripts_know_iterators_of_files_by_their_class(files):
+    assert isinstance(pictures_of(files), mx.io.MXDataIter)
+    assert isinstance(boxes_of(files), mx.io.MXDataIter)
+    assert issubclass(mx.io.MNISTIter, mx.io.MXDataIter)
+    assert issubclass(mx.io.CSVIter, mx.io.MXDataIter)
+    assert not issubclass(mx.io.NDArrayIter, mx.io.MXDataIter)
+
+
+def test_parameters_as_strings_are_those_that_they_stand_for(files):
+    """MXNet's front end makes strings of all parameters, so that scripts may give strings."""
+    plain = next(pictures_of(files)).data[0].asnumpy()
+    strings = {
+        "data_shape": str(META["shape"]), "batch_size": "5", "mirror": "0", "rand_mirror": "False",
+        "shuffle": "false", "rand_crop": 0, "pad": "0", "resize": "-1", "num_parts": "1", "label_width": "1",
+        "dtype": "None", "seed_aug": "None", "min_aspect_ratio": "None", "round_batch": "True",
+        "preprocess_threads": "2", "scale": "1", "path_imgidx": None,
+    }  # fmt: skip
+    batch = next(pictures_of(files, **strings))
+    np.testing.assert_array_equal(batch.data[0].asnumpy(), plain)
+    assert batch.label[0].asnumpy().tolist() == [0, 1, 2, 3, 4]
+    mirrored = next(pictures_of(files, mirror="true")).data[0].asnumpy()
+    np.testing.assert_array_equal(mirrored, plain[..., ::-1])
+    shifted = next(pictures_of(files, mean_r="3", scale="0.5")).data[0].asnumpy()
+    np.testing.assert_array_equal(shifted[:, 0], (plain[:, 0] - 3) / 2)
+    turned = next(pictures_of(files, rotate_list="90")).data[0].asnumpy()
+    np.testing.assert_array_equal(turned, next(pictures_of(files, rotate=90)).data[0].asnumpy())
+    *_, last = pictures_of(files, batch_size=2, round_batch="0")
+    assert last.index.tolist() == [4]
+
+
+def test_parameters_of_detection_as_strings(files):
+    plain = next(boxes_of(files)).label[0].asnumpy()
+    strings = {"label_pad_width": "40", "num_crop_sampler": "2", "min_crop_scales": "(0.1, 0.2)"}
+    batch = next(boxes_of(files, **strings, max_crop_trials="[25, 25]", rand_mirror_prob="0"))
+    assert batch.label[0].shape == (5, 44)
+    np.testing.assert_array_equal(batch.label[0].asnumpy()[:, : plain.shape[1]], plain)
+    with pytest.raises(mx.MXNetError, match="resize_mode must be"):
+        boxes_of(files, resize_mode="stretch")
 
 
 def test_without_round_batch_zeros_fill_the_last_batch(files):
@@ -173,6 +254,10 @@ def test_labels_of_a_list(files):
     batches = pictures_of(files, path_imglist=files / "a.lst", label_width=2)
     assert batches.provide_label[0].shape == (5, 2)
     assert next(batches).label[0].asnumpy().tolist() == [[10 + n, 20 + n] for n in range(5)]
+    first = next(pictures_of(files, path_imglist=files / "a.lst"))  # as in MXNet, where it is 1
+    assert first.label[0].asnumpy().tolist() == [10, 11, 12, 13, 14]
+    with pytest.raises(mx.MXNetError, match="has 2 labels, label_width is 3"):
+        next(pictures_of(files, path_imglist=files / "a.lst", label_width=3))
     (files / "a.lst").write_text(lines[: lines.index("\n") + 1])
     with pytest.raises(mx.MXNetError, match=r"a\.lst has no line for picture 1"):
         next(pictures_of(files, path_imglist=files / "a.lst", label_width=2))
@@ -191,11 +276,26 @@ def test_a_mean_picture_is_computed_once_and_kept(files):
         pictures_of(files, mean_img=str(path), data_shape=(3, 8, 8))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_mean_picture_is_mirrored_with_the_picture(files, dtype):
+    """MXNet subtracts first: in its mirrored pictures each number is one of those that are not mirrored."""
+    mean = mx.nd.arange(np.prod(META["shape"])).reshape(META["shape"]) % 100
+    mx.nd.save(str(files / "mean.nd"), {"mean_img": mean})
+    options = {"mean_img": files / "mean.nd", "dtype": dtype}
+    plain = next(pictures_of(files, **options)).data[0].asnumpy()
+    mirrored = next(pictures_of(files, mirror=True, **options)).data[0].asnumpy()
+    np.testing.assert_array_equal(mirrored, plain[..., ::-1])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"dtype": "float64"}, "dtype must be float32 or uint8 or int8"),
         ({"data_shape": (4, 8, 8)}, "data_shape must be 1 or 3 channels"),
+        ({"data_shape": (3, 0, 8)}, "data_shape must be 1 or 3 channels"),
+        ({"data_shape": "wide"}, "data_shape must be tuple of int, got 'wide'"),
+        ({"mirror": "yes"}, "mirror must be bool, got 'yes'"),
+        ({"resize": None}, "resize must be int, got None"),
         ({"part_index": 3}, "part_index must be 0 to 0"),
         ({"label_width": 2}, "has 1 labels, label_width is 2"),
         ({"batch_size": 12}, "5 pictures in this part"),
@@ -221,6 +321,21 @@ def test_a_damaged_picture_is_named(files):
     (files / "labels.rec").write_bytes(raw.replace(b"IHDR", b"IXXX"))
     with pytest.raises(mx.MXNetError, match=r"labels\.rec, picture 0"):
         next(pictures_of(files))
+
+
+def test_a_file_without_pictures_is_told(files):
+    """Otherwise a training loop would end at once and say nothing. MXNet refuses it, too."""
+    (files / "labels.rec").write_bytes(b"")
+    with pytest.raises(mx.MXNetError, match=r"labels\.rec has no pictures"):
+        pictures_of(files)
+
+
+def test_limits_of_chance_in_either_order(files):
+    """As in MXNet, where the other limit of a scale or a ratio stands at its default."""
+    middle = GIVEN["middle"]
+    for options in ({"min_random_scale": 1.5}, {"max_random_scale": 0.7}, {"min_aspect_ratio": 0.8}):
+        found = next(pictures_of(files, **options)).data[0].asnumpy()
+        assert (found != middle).any()
 
 
 def test_labels_without_boxes_are_told(files):

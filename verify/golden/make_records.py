@@ -27,6 +27,9 @@ EXACT = {
     "stretched": {"max_aspect_ratio": 1.4, "min_aspect_ratio": 1.4},
     "limited": {"max_img_size": 16.0},
     "turned": {"rotate": 33, "fill_value": 7},
+    "enlarged one way": {"data_shape": (3, 30, 14), "inter_method": 9},
+    "filled by more than white": {"rotate": 33, "fill_value": 300},
+    "filled by less than black": {"pad": 9, "fill_value": -4, "data_shape": (3, 34, 34)},
     **{f"resize {method}": {"resize": 17, "inter_method": method} for method in (0, 1, 2, 3, 4, 9)},
 }
 #: Colours changed by chance, by one kind of change each.

@@ -6,25 +6,33 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...errors import DataError, ParamError
+from ...params.field import Field, enum, floats, shape
 from .opencv import shift_hsl
 from .record_iter import OF_BOTH, RecordIter
 from .recordio import unpack
 
 __all__ = ["ImageDetRecordIter"]
 
-_DETECTING = {
-    "label_width": -1, "label_pad_width": 0, "label_pad_value": -1.0, "rand_crop_prob": 0.0,
+#: The parameters of which each crop sampler may have its own.
+_OF_SAMPLERS = {
     "min_crop_scales": 0.0, "max_crop_scales": 1.0, "min_crop_aspect_ratios": 1.0,
     "max_crop_aspect_ratios": 1.0, "min_crop_overlaps": 0.0, "max_crop_overlaps": 1.0,
     "min_crop_sample_coverages": 0.0, "max_crop_sample_coverages": 1.0, "min_crop_object_coverages": 0.0,
-    "max_crop_object_coverages": 1.0, "num_crop_sampler": 1, "crop_emit_mode": "center",
-    "emit_overlap_thresh": 0.3, "max_crop_trials": 25, "rand_pad_prob": 0.0, "max_pad_scale": 1.0,
-    "max_random_hue": 0, "random_hue_prob": 0.0, "max_random_saturation": 0, "random_saturation_prob": 0.0,
-    "max_random_illumination": 0, "random_illumination_prob": 0.0, "max_random_contrast": 0.0,
-    "random_contrast_prob": 0.0, "rand_mirror_prob": 0.0, "fill_value": 127, "resize_mode": "force",
+    "max_crop_object_coverages": 1.0,
 }  # fmt: skip
-#: Parameters of which each crop sampler may have its own.
-_OF_SAMPLERS = [key for key in _DETECTING if key.endswith(("s", "trials")) and "crop_" in key]
+_OF_SAMPLERS = {
+    **{name: Field(floats(), default) for name, default in _OF_SAMPLERS.items()},
+    "max_crop_trials": Field(shape(), 25),
+}
+_DETECTING = {
+    **_OF_SAMPLERS, "label_width": -1, "label_pad_width": 0, "label_pad_value": -1.0, "rand_crop_prob": 0.0,
+    "num_crop_sampler": 1, "crop_emit_mode": Field(enum("center", "overlap"), "center"),
+    "emit_overlap_thresh": 0.3, "rand_pad_prob": 0.0, "max_pad_scale": 1.0, "max_random_hue": 0,
+    "random_hue_prob": 0.0, "max_random_saturation": 0, "random_saturation_prob": 0.0,
+    "max_random_illumination": 0, "random_illumination_prob": 0.0, "max_random_contrast": 0.0,
+    "random_contrast_prob": 0.0, "rand_mirror_prob": 0.0, "fill_value": 127,
+    "resize_mode": Field(enum("force", "shrink", "fit"), "force"),
+}  # fmt: skip
 
 
 class ImageDetRecordIter(RecordIter):
@@ -61,7 +69,7 @@ class ImageDetRecordIter(RecordIter):
             )
         self._width = max(most, p.label_pad_width)
         samplers = p.num_crop_sampler
-        given = {name: np.atleast_1d(getattr(p, name)) for name in _OF_SAMPLERS}
+        given = {name: getattr(p, name) for name in _OF_SAMPLERS}
         for name, values in given.items():
             if len(values) not in (1, samplers):
                 raise ParamError(f"{self._name}: {name} must be 1 or {samplers} numbers, got {len(values)}")
@@ -125,7 +133,7 @@ class ImageDetRecordIter(RecordIter):
         left, top = int(x * width), int(y * height)
         right, bottom = int((scale - x - 1) * width), int((scale - y - 1) * height)
         around = (top, bottom), (left, right), (0, 0)
-        pixels = np.pad(pixels, around, constant_values=np.uint8(self._p.fill_value))
+        pixels = np.pad(pixels, around, constant_values=self._p.fill_value)
         return pixels, _within(boxes, -x, -y, scale, scale)
 
     def _cropped(self, pixels, boxes, chance):
@@ -157,11 +165,10 @@ class ImageDetRecordIter(RecordIter):
                 ("object_coverages", shown / areas),
             )
         ]
-        # As in MXNet, limits count only where each of them is one.
-        if all(least > 0 and most < 1 for least, _, most in rules):
-            fits = [(least <= share) & (share <= most) for least, share, most in rules]
-            if not np.logical_and.reduce(fits).any():
-                return None
+        # Of one box at least, all that is limited must be within the limits.
+        fits = [(least <= share) & (share <= most) for least, share, most in rules if least > 0 or most < 1]
+        if fits and not np.logical_and.reduce(fits).any():
+            return None
         if self._p.crop_emit_mode == "overlap":
             kept = boxes[shown / areas > self._p.emit_overlap_thresh]
         else:

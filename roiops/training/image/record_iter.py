@@ -6,6 +6,7 @@ threads, these on ``seed_aug`` alone, or on ``seed`` where that is not given.
 
 import logging
 import math
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,8 @@ import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError, nearest
-from ..io import DataBatch, DataDesc, DataIter
+from ...params.field import Field, dtype, optional, shape
+from ..io import DataBatch, DataDesc, MXDataIter
 from .augment import IMAGENET_LIGHT
 from .batches import read_list
 from .opencv import shift_hsl, warp_affine
@@ -33,13 +35,13 @@ _WITHOUT_EFFECT = {
 #: The parameters with their defaults that all iterators of records have.
 OF_BOTH = {
     "path_imglist": "", "path_imgidx": "", "preprocess_threads": 4, "num_parts": 1, "part_index": 0,
-    "shuffle": False, "seed": 0, "seed_aug": None, "round_batch": True, "dtype": "float32", "resize": -1,
-    "inter_method": 1, "mean_img": "", "mean_r": 0.0, "mean_g": 0.0, "mean_b": 0.0, "std_r": 1.0,
-    "std_g": 1.0, "std_b": 1.0, "scale": 1.0,
+    "shuffle": False, "seed": 0, "seed_aug": Field(optional(int), None), "round_batch": True,
+    "dtype": Field(optional(dtype), None), "resize": -1, "inter_method": 1, "mean_img": "", "mean_r": 0.0,
+    "mean_g": 0.0, "mean_b": 0.0, "std_r": 1.0, "std_g": 1.0, "std_b": 1.0, "scale": 1.0,
 }  # fmt: skip
 
 
-class RecordIter(DataIter):
+class RecordIter(MXDataIter):
     """Which records come in which order, and batches of what :meth:`_change` makes of them."""
 
     #: The parameters with their defaults, and the dtypes of the data.
@@ -48,21 +50,28 @@ class RecordIter(DataIter):
     def __init__(
         self, path_imgrec, data_shape, batch_size, data_name="data", label_name="softmax_label", **given
     ):
-        super().__init__(batch_size)
-        self._name, self._shape = type(self).__name__, tuple(data_shape)
+        self._name = type(self).__name__
+        super().__init__(self._read("batch_size", Field(int), batch_size))
+        batch_size, self._shape = self.batch_size, self._read("data_shape", Field(shape()), data_shape)
         for unknown in given.keys() - self._defaults.keys() - _WITHOUT_EFFECT:
             hint = nearest(unknown, self._defaults)
             logging.warning("%s: there is no parameter %r; it has no effect%s", self._name, unknown, hint)
-        self._p = p = SimpleNamespace(**{**self._defaults, **given})
-        p.dtype = np.dtype(p.dtype or "float32").name
+        self._p = p = SimpleNamespace()
+        for name, default in self._defaults.items():
+            field = default if isinstance(default, Field) else Field(type(default), default)
+            setattr(p, name, self._read(name, field, given.get(name, field.default)))
+        p.fill_value = min(max(p.fill_value, 0), 255)
+        p.dtype = (p.dtype or np.dtype(np.float32)).name
         if p.dtype not in self._dtypes:
             raise ParamError(f"{self._name}: dtype must be {' or '.join(self._dtypes)}, got {p.dtype}")
-        if len(self._shape) != 3 or self._shape[0] not in (1, 3):
-            shape = f"1 or 3 channels, height and width, got {self._shape}"
-            raise ParamError(f"{self._name}: data_shape must be {shape}")
+        if len(self._shape) != 3 or self._shape[0] not in (1, 3) or min(self._shape) < 1:
+            wanted = f"1 or 3 channels, height and width, got {self._shape}"
+            raise ParamError(f"{self._name}: data_shape must be {wanted}")
         if not 0 <= p.part_index < p.num_parts:
             raise ParamError(f"{self._name}: part_index must be 0 to {p.num_parts - 1}, got {p.part_index}")
         self._file, self._places = MXRecordIO(path_imgrec, "r"), self._part(path_imgrec)
+        if not self._places:
+            raise DataError(f"{self._name}: {self._file.uri} has no pictures in this part")
         self._listed = read_list(p.path_imglist) if p.path_imglist else None
         self._order, self._shuffled = np.random.default_rng(p.seed), list(self._places)
         self._pool = ThreadPoolExecutor(max(1, p.preprocess_threads))
@@ -75,6 +84,15 @@ class RecordIter(DataIter):
         self._begin()
         self.provide_data = [DataDesc(data_name, (batch_size, *self._shape), np.dtype(p.dtype).type)]
         self.provide_label = [DataDesc(label_name, (batch_size, *self._label_shape()))]
+
+    def _read(self, name, field, value):
+        """A parameter, which may come as MXNet's string: its front end makes strings of all of them."""
+        if field.default == "":  # the name of a file
+            return "" if value is None else os.fspath(value)
+        try:
+            return field.parse(value)
+        except ValueError:
+            raise ParamError(f"{self._name}: {name} must be {field.need}, got {value!r}") from None
 
     def _prepare(self) -> None:
         """What is to be known before the first picture."""
@@ -124,7 +142,8 @@ class RecordIter(DataIter):
         for i, (picture, label, _) in enumerate(samples):
             data[i, :, : picture.shape[1], : picture.shape[2]], labels[i] = picture, label
         index = np.array([number for *_, number in samples], np.uint64)
-        return DataBatch([nd.array(data, dtype=data.dtype)], [nd.array(labels)], pad, index)
+        self._batch = DataBatch([nd.array(data, dtype=data.dtype)], [nd.array(labels)], pad, index)
+        return self._batch
 
     def _next_places(self, count) -> list[int]:
         self._at, first = self._at + count, self._at
@@ -170,8 +189,8 @@ class RecordIter(DataIter):
             else _get_interp_method(way, (*pixels.shape[:2], height, width))
         )
 
-    def _resized(self, pixels, width, height, chance):
-        interp = self._interp(pixels, width, height, chance)
+    def _resized(self, pixels, width, height, chance, interp=None):
+        interp = self._interp(pixels, width, height, chance) if interp is None else interp
         return imresize(nd.array(pixels, dtype=np.uint8), width, height, interp).asnumpy()
 
     def _mean_picture(self, path):
@@ -192,12 +211,12 @@ class RecordIter(DataIter):
 
 _CLASSIFYING = {
     "label_width": 1, "rand_crop": False, "random_resized_crop": False, "max_rotate_angle": 0, "rotate": -1,
-    "max_aspect_ratio": 0.0, "min_aspect_ratio": None, "max_shear_ratio": 0.0, "max_crop_size": -1,
-    "min_crop_size": -1, "max_random_scale": 1.0, "min_random_scale": 1.0, "max_random_area": 1.0,
-    "min_random_area": 1.0, "max_img_size": 1e10, "min_img_size": 0.0, "brightness": 0.0, "contrast": 0.0,
-    "saturation": 0.0, "pca_noise": 0.0, "random_h": 0, "random_s": 0, "random_l": 0, "fill_value": 255,
-    "pad": 0, "mirror": False, "rand_mirror": False, "max_random_contrast": 0.0,
-    "max_random_illumination": 0.0, "rotate_list": (),
+    "max_aspect_ratio": 0.0, "min_aspect_ratio": Field(optional(float), None), "max_shear_ratio": 0.0,
+    "max_crop_size": -1, "min_crop_size": -1, "max_random_scale": 1.0, "min_random_scale": 1.0,
+    "max_random_area": 1.0, "min_random_area": 1.0, "max_img_size": 1e10, "min_img_size": 0.0,
+    "brightness": 0.0, "contrast": 0.0, "saturation": 0.0, "pca_noise": 0.0, "random_h": 0, "random_s": 0,
+    "random_l": 0, "fill_value": 255, "pad": 0, "mirror": False, "rand_mirror": False,
+    "max_random_contrast": 0.0, "max_random_illumination": 0.0, "rotate_list": Field(shape(), ()),
 }  # fmt: skip
 
 
@@ -237,6 +256,8 @@ class ImageRecordIter(RecordIter):
         return (self._p.label_width,) if self._p.label_width > 1 else ()
 
     def _label(self, label, number):
+        if self._listed is not None:  # of a list the first count
+            label = label[: self._p.label_width]
         if label.size != self._p.label_width:
             raise DataError(
                 f"{self._name}: picture {number} has {label.size} labels, "
@@ -262,16 +283,13 @@ class ImageRecordIter(RecordIter):
             )
         stretched = not resizes and self._ratios() != (1, 1)
         limited = (p.max_img_size, p.min_img_size) != (1e10, 0)
-        turned = p.max_rotate_angle > 0 or p.rotate > 0 or len(p.rotate_list) > 0
+        turned = p.max_rotate_angle > 0 or p.rotate > 0 or bool(p.rotate_list)
         if turned or p.max_shear_ratio > 0 or scaled or stretched or limited:
             pixels = self._turned(pixels, chance)
         if p.pad > 0:
             around = (p.pad, p.pad), (p.pad, p.pad), (0, 0)
-            pixels = np.pad(pixels, around, constant_values=np.uint8(p.fill_value))
-        pixels = self._recoloured(self._cropped(pixels, chance), chance)
-        if p.mirror or (p.rand_mirror and chance.random() < 0.5):
-            pixels = pixels[:, ::-1]
-        return pixels, label
+            pixels = np.pad(pixels, around, constant_values=p.fill_value)
+        return self._recoloured(self._cropped(pixels, chance), chance), label
 
     def _turned(self, pixels, chance):
         """The picture sheared, rotated, scaled and stretched around its middle."""
@@ -279,12 +297,11 @@ class ImageRecordIter(RecordIter):
         shear = chance.uniform(-p.max_shear_ratio, p.max_shear_ratio)
         angle = chance.integers(-p.max_rotate_angle, p.max_rotate_angle, endpoint=True)
         angle = p.rotate if p.rotate > 0 else angle
-        angles = p.rotate_list.split(",") if isinstance(p.rotate_list, str) else p.rotate_list
-        angle = int(chance.choice(angles)) if len(angles) else angle
+        angle = int(chance.choice(p.rotate_list)) if p.rotate_list else angle
         scale = ratio = 1.0
         if not p.random_resized_crop:
-            scale = chance.uniform(p.min_random_scale, p.max_random_scale)
-            ratio = chance.uniform(*self._ratios())
+            scale = _between(chance, p.min_random_scale, p.max_random_scale)
+            ratio = _between(chance, *self._ratios())
         cosine, sine = (np.float32(f(angle / 180 * math.pi)) for f in (math.cos, math.sin))
         down = np.float32(2 * scale / (1 + ratio))
         across, shear = np.float32(ratio * down), np.float32(shear)
@@ -320,12 +337,14 @@ class ImageRecordIter(RecordIter):
             size = int(chance.integers(p.min_crop_size, p.max_crop_size, endpoint=True))
             return self._resized(self._window(pixels, size, size, chance), width, height, chance)
         rows, columns = pixels.shape[:2]
+        # Both are done in the way that leads to the size wanted.
+        interp = self._interp(pixels, width, height, chance)
         if rows < height:
             columns = int(np.float32(height) / np.float32(rows) * np.float32(columns))
-            pixels, rows = self._resized(pixels, columns, height, chance), height
+            pixels, rows = self._resized(pixels, columns, height, chance, interp), height
         if columns < width:
             rows = int(np.float32(width) / np.float32(columns) * np.float32(rows))
-            pixels = self._resized(pixels, width, rows, chance)
+            pixels = self._resized(pixels, width, rows, chance, interp)
         return self._window(pixels, width, height, chance)
 
     def _window(self, pixels, width, height, chance):
@@ -381,6 +400,12 @@ class ImageRecordIter(RecordIter):
         return np.clip(np.rint(pixels * share + towards * (1 - share)), 0, 255).astype(np.uint8)
 
     def _normalized(self, picture, chance):
+        # The picture is mirrored with the mean picture that was subtracted from it.
+        mirrored = self._p.mirror or (self._p.rand_mirror and chance.random() < 0.5)
+        picture = self._without_mean(picture, chance)
+        return picture[:, :, ::-1] if mirrored else picture
+
+    def _without_mean(self, picture, chance):
         p = self._p
         if p.dtype == "uint8":
             return picture
@@ -393,6 +418,11 @@ class ImageRecordIter(RecordIter):
         factor = np.float32(np.float32(contrast) * np.float32(p.scale)) / self._deviations
         added = np.float32(np.float32(light) * np.float32(p.scale)) / self._deviations
         return (picture.astype(np.float32) - self._means) * factor + added
+
+
+def _between(chance, first, last) -> float:
+    """Any number between two, which may come in either order."""
+    return first + (last - first) * chance.random()
 
 
 class ImageRecordUInt8Iter(ImageRecordIter):
