@@ -144,40 +144,47 @@ class DataIter:
         return 0
 
 
-class MXDataIter(DataIter):
-    """An iterator that reads a file, by which scripts know those of MXNet that are not written in Python.
+class _OfBatches(DataIter):
+    """An iterator of what :meth:`_next_batch` gives, which can be asked for the parts of that, too."""
 
-    A subclass that overrides :meth:`next` has it keep its batch in ``_batch``. After a batch came from
-    :meth:`next`, or was found by :meth:`iter_next`, the other methods give what is in it.
-    """
+    current_batch = None
 
-    _batch = None
+    def next(self) -> DataBatch:
+        self.current_batch = None
+        self.current_batch = self._next_batch()
+        return self.current_batch
 
     def iter_next(self):
-        try:
-            self.next()
-        except StopIteration:
-            return False
-        return True
+        return next(self, None) is not None
 
     def _current(self) -> DataBatch:
-        if self._batch is None:
+        if self.current_batch is None:
             raise DataError(f"{type(self).__name__}: there is no batch before next or iter_next gives one")
-        return self._batch
+        return self.current_batch
 
     def getdata(self):
-        """The input of the current batch, which is one array."""
-        return self._current().data[0]
+        return self._current().data
 
     def getlabel(self):
-        """The label of the current batch, which is one array."""
-        return self._current().label[0]
+        return self._current().label
 
     def getindex(self):
         return self._current().index
 
     def getpad(self):
         return self._current().pad
+
+
+class MXDataIter(_OfBatches):
+    """An iterator that reads files, by which scripts know those of MXNet that are not written in Python."""
+
+    def getdata(self):
+        """The input of the current batch, which is one array."""
+        return super().getdata()[0]
+
+    def getlabel(self):
+        """The label of the current batch, which is one array."""
+        return super().getlabel()[0]
 
 
 def _named_arrays(data, default_name: str) -> list:
@@ -333,28 +340,6 @@ class NDArrayIter(DataIter):
         return self._short()
 
 
-class _OfBatches(DataIter):
-    """An iterator that overrides :meth:`next` and can be asked for the parts of its last batch, too."""
-
-    current_batch = None
-
-    def iter_next(self):
-        self.current_batch = next(self, None)
-        return self.current_batch is not None
-
-    def getdata(self):
-        return self.current_batch.data
-
-    def getlabel(self):
-        return self.current_batch.label
-
-    def getindex(self):
-        return self.current_batch.index
-
-    def getpad(self):
-        return self.current_batch.pad
-
-
 class ResizeIter(_OfBatches):
     """Another iterator with ``size`` batches an epoch, started anew in between where it is shorter.
 
@@ -381,7 +366,7 @@ class ResizeIter(_OfBatches):
         if self.reset_internal:
             self.data_iter.reset()
 
-    def next(self):
+    def _next_batch(self):
         if self.cur == self.size:
             raise StopIteration
         self.cur += 1
@@ -461,7 +446,7 @@ class PrefetchingIter(_OfBatches):
             each.reset()
         self._launch()
 
-    def next(self):
+    def _next_batch(self):
         if self._over or self._worker is None:
             raise StopIteration
         batches = self._ready.get()

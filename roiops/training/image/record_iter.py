@@ -120,7 +120,7 @@ class RecordIter(MXDataIter):
         if self._p.shuffle:
             self._order.shuffle(self._shuffled)
 
-    def next(self) -> DataBatch:
+    def _next_batch(self) -> DataBatch:
         if self._wrapped:
             raise StopIteration
         places = self._next_places(self.batch_size)
@@ -142,8 +142,7 @@ class RecordIter(MXDataIter):
         for i, (picture, label, _) in enumerate(samples):
             data[i, :, : picture.shape[1], : picture.shape[2]], labels[i] = picture, label
         index = np.array([number for *_, number in samples], np.uint64)
-        self._batch = DataBatch([nd.array(data, dtype=data.dtype)], [nd.array(labels)], pad, index)
-        return self._batch
+        return DataBatch([nd.array(data, dtype=data.dtype)], [nd.array(labels)], pad, index)
 
     def _next_places(self, count) -> list[int]:
         self._at, first = self._at + count, self._at
