@@ -21,14 +21,22 @@ def _begun_at(state: dict | None = None) -> np.random.Generator:
 _generator = _begun_at()
 
 
+_at_fork: dict | None = None  # where the sequence stood when this process was forked
+
+
+def _before_fork() -> None:
+    global _at_fork
+    _at_fork = get_state()
+
+
 def _after_fork() -> None:
     """Another object of the same state: a thread that is not here may have held the lock of this one."""
     global _generator
-    _generator = _begun_at(get_state())
+    _generator = _begun_at(_at_fork)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 class _Here(threading.local):
