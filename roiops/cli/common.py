@@ -9,9 +9,13 @@ import sys
 import numpy as np
 
 from ..context import Context
-from ..errors import MXNetError
+from ..errors import FormatError, MXNetError
 
 _NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
+
+
+#: Endings of the files that hold arrays.
+ARRAYS = (".npy", ".npz")
 
 
 def named(text: str) -> tuple[str, str]:
@@ -176,6 +180,35 @@ def import_modules(names) -> None:
             importlib.import_module(name.removesuffix(".py"))
         except ImportError as error:
             raise MXNetError(f"--import {name}: {error}") from error
+
+
+def read_array(path: str, name: str) -> np.ndarray:
+    """The array of that name in a file, or the one that is in it."""
+    held = read_arrays(path)
+    if name not in held and len(held) != 1:
+        raise FormatError(f"{path}: holds {', '.join(held) or 'nothing'}, but no {name}")
+    return of_numbers(path, held[name] if name in held else next(iter(held.values())))
+
+
+def of_numbers(path: str, array: np.ndarray) -> np.ndarray:
+    """The array, which must hold numbers."""
+    if array.dtype.kind not in "biuf":
+        raise FormatError(f"{path}: holds {array.dtype}, which are no numbers that a model takes")
+    return array
+
+
+def read_arrays(path: str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name, or the one of an .npy file under the name ``""``."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            held = {"": loaded}
+        else:
+            with loaded:
+                held = dict(loaded)
+    except (ValueError, EOFError) as error:
+        raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
+    return held
 
 
 def note(text: str) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..models.pictures import PRESETS, Preprocessing, read_image
 from .common import (
+    ARRAYS,
     add_import,
     add_inputs,
     add_outputs,
@@ -37,6 +38,7 @@ from .common import (
     import_modules,
     named,
     note,
+    read_array,
     table,
 )
 
@@ -88,7 +90,9 @@ def configure(parser) -> None:
     checks.add_argument(
         "--check", action="store_true", help="run the result in onnxruntime beside the original"
     )
-    add_inputs(checks, "an input of the check: a picture, a .npy file, or JSON values; noise by default")
+    add_inputs(
+        checks, "an input of the check: a picture, a .npy or .npz file, or JSON values; noise by default"
+    )
     checks.add_argument("--preset", choices=PRESETS, default="raw", help="how pictures become arrays")
     add_import(parser)
 
@@ -151,8 +155,8 @@ def _array(args, name, value, size) -> np.ndarray:
             return np.asarray(json.loads(value), np.float32)
         except ValueError:
             args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
-    if Path(value).suffix == ".npy":
-        return np.load(value, allow_pickle=False)
+    if Path(value).suffix in ARRAYS:
+        return read_array(value, name)
     chosen = {"resize": size} if len(size) == 2 and all(isinstance(n, int) for n in size) else {}
     return Preprocessing.of(args.preset, **chosen).apply(read_image(value))
 

@@ -54,6 +54,7 @@ from ..models.outputs import json_text
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
 from ..ndarray.files import replacing
 from .common import (
+    ARRAYS,
     add_device,
     add_import,
     add_inputs,
@@ -64,14 +65,16 @@ from .common import (
     import_modules,
     note,
     numbers,
+    of_numbers,
     positive,
+    read_array,
+    read_arrays,
     size,
     table,
 )
 
 SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 
-_ARRAYS = (".npy", ".npz")
 #: A run ends when so many pictures that could be read have failed and none has not.
 _MOST_FAILURES = 10
 _PREPROCESSING = ("resize", "short_side", "max_side", "crop", "color", "scale", "mean", "std", "layout")
@@ -240,13 +243,13 @@ def _params_pictures_and_arrays(rest) -> tuple[str | None, list[str], list[str]]
     params, names = None, rest
     if rest and (rest[0].endswith(".params") or rest[0].isdecimal() or _no_picture(rest[0])):
         params, names = rest[0], rest[1:]
-    arrays = [name for name in names if _ends_in(name, _ARRAYS)]
+    arrays = [name for name in names if _ends_in(name, ARRAYS)]
     return params, [name for name in names if name not in arrays], arrays
 
 
 def _no_picture(name: str) -> bool:
     """Whether a name can only be that of parameters: a file not called as pictures and arrays are."""
-    return os.path.isfile(name) and not _ends_in(name, (*ENDINGS, *_ARRAYS))
+    return os.path.isfile(name) and not _ends_in(name, (*ENDINGS, *ARRAYS))
 
 
 def _ends_in(name: str, endings) -> bool:
@@ -263,8 +266,8 @@ def _named_inputs(args, names: list) -> tuple[dict, str | None]:
                 parts.setdefault(name, []).append(np.asarray(json.loads(value), dtype=np.float32))
             except ValueError:
                 args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
-        elif _ends_in(value, _ARRAYS):
-            parts.setdefault(name, []).append(_read_array(value, name))
+        elif _ends_in(value, ARRAYS):
+            parts.setdefault(name, []).append(read_array(value, name))
         elif re.fullmatch(r"[-+.,\d\s]+", value) and not os.path.exists(value):
             args.parser.error(f"--input {name}: values are JSON, in brackets: '{name}=[[{value}]]'")
         elif takes_pictures not in (None, name):
@@ -283,7 +286,7 @@ def _named_inputs(args, names: list) -> tuple[dict, str | None]:
 
 def _inputs_of_file(path: str, names, given) -> dict:
     """The inputs that a file of arrays holds: those of its names, or a single array for the only input."""
-    held = _read_arrays(path)
+    held = read_arrays(path)
     known = {name: array for name, array in held.items() if name in names}
     missing = [name for name in names if name not in given]
     if not known and len(held) == len(missing) == 1:
@@ -294,34 +297,7 @@ def _inputs_of_file(path: str, names, given) -> dict:
             f"{path}: holds {found}; the model's inputs are {', '.join(names)}; "
             f"--input NAME={path} says which it is"
         )
-    return {name: _of_numbers(path, array) for name, array in known.items()}
-
-
-def _read_array(path: str, name: str) -> np.ndarray:
-    held = _read_arrays(path)
-    if name not in held and len(held) != 1:
-        raise FormatError(f"{path}: holds {', '.join(held) or 'nothing'}, but no {name}")
-    return _of_numbers(path, held[name] if name in held else next(iter(held.values())))
-
-
-def _of_numbers(path: str, array: np.ndarray) -> np.ndarray:
-    if array.dtype.kind not in "biuf":
-        raise FormatError(f"{path}: holds {array.dtype}, which are no numbers that a model takes")
-    return array
-
-
-def _read_arrays(path: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name, or the one of an .npy file under the name ``""``."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            held = {"": loaded}
-        else:
-            with loaded:
-                held = dict(loaded)
-    except (ValueError, EOFError) as error:
-        raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
-    return held
+    return {name: of_numbers(path, array) for name, array in known.items()}
 
 
 def _of_one_picture(name: str, value: np.ndarray) -> np.ndarray:

@@ -574,6 +574,19 @@ def test_the_command_says_where_scores_tie(tmp_path, capsys, monkeypatch):
     assert "check with a picture: --input data=picture.jpg" in said
 
 
+def test_the_command_checks_with_arrays_of_files(saved, tmp_path, capsys):
+    data = np.random.default_rng(1).random((1, 3, 64, 64), dtype=np.float32)
+    shapes = ["--shape", "data=1,3,64,64", "--shape", "im_info=1,3", "--check", "--force"]
+    for save, name in ((np.save, "x.npy"), (lambda path, data: np.savez(path, data=data), "x.npz")):
+        save(tmp_path / name, data)
+        given = ["--input", f"data={tmp_path / name}"]
+        assert cli.main(["convert", str(saved), f"{saved}.onnx", *shapes, *given]) == 0
+    (tmp_path / "x.npy").write_bytes(b"no array")
+    given = ["--input", f"data={tmp_path / 'x.npy'}"]
+    assert cli.main(["convert", str(saved), f"{saved}.onnx", *shapes, *given]) == 1
+    assert "x.npy: not an array that NumPy can read" in capsys.readouterr().err
+
+
 def test_the_command_says_what_is_wrong(saved, capsys):
     assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "im_info=1,3"]) == 1
     assert "does not follow from the shapes given" in capsys.readouterr().err
