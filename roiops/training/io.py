@@ -144,7 +144,7 @@ class DataIter:
         return 0
 
 
-class _OfBatches(DataIter):
+class BatchIter(DataIter):
     """An iterator of what :meth:`_next_batch` gives, which can be asked for the parts of that, too."""
 
     current_batch = None
@@ -175,8 +175,11 @@ class _OfBatches(DataIter):
         return self._current().pad
 
 
-class MXDataIter(_OfBatches):
-    """An iterator that reads files, by which scripts know those of MXNet that are not written in Python."""
+class MXDataIter(DataIter):
+    """An iterator that reads files, by which scripts know those of MXNet that are not written in Python.
+
+    A subclass names it before the iterator whose input and label it gives without the list around them.
+    """
 
     def getdata(self):
         """The input of the current batch, which is one array."""
@@ -340,7 +343,7 @@ class NDArrayIter(DataIter):
         return self._short()
 
 
-class ResizeIter(_OfBatches):
+class ResizeIter(BatchIter):
     """Another iterator with ``size`` batches an epoch, started anew in between where it is shorter.
 
     Parameters
@@ -377,7 +380,7 @@ class ResizeIter(_OfBatches):
             return self.data_iter.next()
 
 
-class PrefetchingIter(_OfBatches):
+class PrefetchingIter(BatchIter):
     """Make the batches of one or several iterators in a thread, ahead of their use.
 
     An exception in the thread is raised by :meth:`next`.
@@ -492,21 +495,13 @@ def _produce(iters, ready, stop) -> None:
                 continue
 
 
-class _FileIter(NDArrayIter, MXDataIter):
-    """Batches from files: ``getdata`` and ``getlabel`` give one array, as MXNet's iterators of files do."""
+class _FileIter(MXDataIter, NDArrayIter):
+    """Batches from files that are read at once."""
 
     def next(self) -> DataBatch:
         if not self.iter_next():
             raise StopIteration
         return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
-
-    def getdata(self):
-        """The inputs of the current batch: one array."""
-        return super().getdata()[0]
-
-    def getlabel(self):
-        """The labels of the current batch: one array."""
-        return super().getlabel()[0]
 
 
 class CSVIter(_FileIter):

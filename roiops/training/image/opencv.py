@@ -40,6 +40,11 @@ def warp_affine(pixels, matrix, width: int, height: int, interp: int, fill: floa
     return np.clip(np.floor(total + 0.5), 0, 255).astype(np.uint8)
 
 
+def to_bytes(values) -> np.ndarray:
+    """Numbers rounded, halves to even, and cut to 0 to 255."""
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
 def _pixels_at(pixels, rows, columns, fill):
     height, width = pixels.shape[:2]
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
@@ -88,4 +93,4 @@ def shift_hsl(pixels, hue: int, saturation: int, lightness: int) -> np.ndarray:
         (low, low, rising, high, high, falling),
     )
     made = np.stack([np.choose(number % 6, values) for values in channels], 2)
-    return np.clip(np.rint(made * 255), 0, 255).astype(np.uint8)
+    return to_bytes(made * 255)

@@ -7,21 +7,21 @@ import numpy as np
 
 from ...errors import DataError, ParamError
 from ...params.field import Field, enum, floats, shape
-from .opencv import shift_hsl
+from .opencv import shift_hsl, to_bytes
 from .record_iter import OF_BOTH, RecordIter
 from .recordio import unpack
 
 __all__ = ["ImageDetRecordIter"]
 
 #: The parameters of which each crop sampler may have its own.
-_OF_SAMPLERS = {
+_LIMITS = {
     "min_crop_scales": 0.0, "max_crop_scales": 1.0, "min_crop_aspect_ratios": 1.0,
     "max_crop_aspect_ratios": 1.0, "min_crop_overlaps": 0.0, "max_crop_overlaps": 1.0,
     "min_crop_sample_coverages": 0.0, "max_crop_sample_coverages": 1.0, "min_crop_object_coverages": 0.0,
     "max_crop_object_coverages": 1.0,
 }  # fmt: skip
 _OF_SAMPLERS = {
-    **{name: Field(floats(), default) for name, default in _OF_SAMPLERS.items()},
+    **{name: Field(floats(), default) for name, default in _LIMITS.items()},
     "max_crop_trials": Field(shape(), 25),
 }
 _DETECTING = {
@@ -120,7 +120,7 @@ class ImageDetRecordIter(RecordIter):
         shifts = int(hue), int(saturation), int(light)
         pixels = shift_hsl(pixels, *shifts) if any(shifts) else pixels
         if abs(contrast) > 1e-3:
-            pixels = np.clip(np.rint(pixels * (1 + contrast)), 0, 255).astype(np.uint8)
+            pixels = to_bytes(pixels * (1 + contrast))
         return pixels
 
     def _padded(self, pixels, boxes, chance):
@@ -191,12 +191,7 @@ class ImageDetRecordIter(RecordIter):
     def _normalized(self, picture, chance):
         pixels = picture.astype(np.float32)
         if (self._means > 0).any():
-            means = (
-                self._means
-                if self._means.shape[1:] == (1, 1)
-                else self._means[:, : pixels.shape[1], : pixels.shape[2]]
-            )
-            pixels = pixels - means
+            pixels = pixels - self._means[:, : pixels.shape[1], : pixels.shape[2]]
         return pixels / np.where(self._deviations > 0, self._deviations, 1) * np.float32(self._p.scale)
 
 

@@ -16,11 +16,11 @@ import numpy as np
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError, nearest
 from ...params.field import Field, dtype, optional, shape
-from ..io import DataBatch, DataDesc, MXDataIter
+from ..io import BatchIter, DataBatch, DataDesc, MXDataIter
 from .augment import IMAGENET_LIGHT
 from .batches import read_list
-from .opencv import shift_hsl, warp_affine
-from .reading import _get_interp_method, imdecode, imresize
+from .opencv import shift_hsl, to_bytes, warp_affine
+from .reading import _get_interp_method, imdecode, imresize, resize_short
 from .recordio import MXIndexedRecordIO, MXRecordIO, record_places, unpack
 
 __all__ = ["ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"]
@@ -41,7 +41,7 @@ OF_BOTH = {
 }  # fmt: skip
 
 
-class RecordIter(MXDataIter):
+class RecordIter(MXDataIter, BatchIter):
     """Which records come in which order, and batches of what :meth:`_change` makes of them."""
 
     #: The parameters with their defaults, and the dtypes of the data.
@@ -160,7 +160,7 @@ class RecordIter(MXDataIter):
         chance = np.random.default_rng([p.seed if p.seed_aug is None else p.seed_aug, number])
         header, raw = unpack(record)
         try:
-            pixels = imdecode(raw, flag=int(self._shape[0] == 3)).asnumpy()
+            image = imdecode(raw, flag=int(self._shape[0] == 3))
         except MXNetError as error:
             raise DataError(f"{self._name}: {self._file.uri}, picture {header.id}: {error}") from None
         label = header.label
@@ -170,26 +170,20 @@ class RecordIter(MXDataIter):
             label = self._listed[header.id][0]
         label = np.atleast_1d(np.asarray(label, np.float32))
         if p.resize != -1:
-            height, width = pixels.shape[:2]
-            by_width = height > width
-            short, long = sorted((height, width))
-            longer = p.resize * long // short
-            size = (p.resize, longer) if by_width else (longer, p.resize)
-            pixels = self._resized(pixels, *size, chance)
-        pixels, label = self._change(pixels, self._label(label, header.id), chance)
+            image = resize_short(image, p.resize, self._drawn_interp(chance))
+        pixels, label = self._change(image.asnumpy(), self._label(label, header.id), chance)
         return self._normalized(np.moveaxis(pixels, 2, 0), chance), label, header.id
 
+    def _drawn_interp(self, chance) -> int:
+        """How to interpolate; one of the ways by chance for 10."""
+        return int(chance.integers(5)) if self._p.inter_method == 10 else self._p.inter_method
+
     def _interp(self, pixels, width, height, chance) -> int:
-        """How to interpolate; 10 is by chance."""
-        way = self._p.inter_method
-        return (
-            int(chance.integers(5))
-            if way == 10
-            else _get_interp_method(way, (*pixels.shape[:2], height, width))
-        )
+        """How to interpolate, where sizes decide it, too."""
+        return _get_interp_method(self._drawn_interp(chance), (*pixels.shape[:2], height, width))
 
     def _resized(self, pixels, width, height, chance, interp=None):
-        interp = self._interp(pixels, width, height, chance) if interp is None else interp
+        interp = self._drawn_interp(chance) if interp is None else interp
         return imresize(nd.array(pixels, dtype=np.uint8), width, height, interp).asnumpy()
 
     def _mean_picture(self, path):
@@ -251,6 +245,17 @@ class ImageRecordIter(RecordIter):
 
     _defaults, _dtypes = {**OF_BOTH, **_CLASSIFYING}, ("float32", "uint8", "int8")
 
+    def _prepare(self):
+        p = self._p
+        scaled = (p.max_random_scale, p.min_random_scale) != (1, 1)
+        if p.random_resized_crop and (
+            scaled or p.rand_crop or (p.min_crop_size, p.max_crop_size) != (-1, -1)
+        ):
+            raise ParamError(
+                f"{self._name}: random_resized_crop goes without min_random_scale, max_random_scale, "
+                "min_crop_size, max_crop_size and rand_crop"
+            )
+
     def _label_shape(self):
         return (self._p.label_width,) if self._p.label_width > 1 else ()
 
@@ -273,14 +278,8 @@ class ImageRecordIter(RecordIter):
 
     def _change(self, pixels, label, chance):
         p = self._p
-        resizes = p.random_resized_crop
+        stretched = not p.random_resized_crop and self._ratios() != (1, 1)
         scaled = (p.max_random_scale, p.min_random_scale) != (1, 1)
-        if resizes and (scaled or p.rand_crop or (p.min_crop_size, p.max_crop_size) != (-1, -1)):
-            raise ParamError(
-                f"{self._name}: random_resized_crop goes without min_random_scale, max_random_scale, "
-                "min_crop_size, max_crop_size and rand_crop"
-            )
-        stretched = not resizes and self._ratios() != (1, 1)
         limited = (p.max_img_size, p.min_img_size) != (1e10, 0)
         turned = p.max_rotate_angle > 0 or p.rotate > 0 or bool(p.rotate_list)
         if turned or p.max_shear_ratio > 0 or scaled or stretched or limited:
@@ -396,7 +395,7 @@ class ImageRecordIter(RecordIter):
         """Brightness (0), contrast (1) or saturation (2) multiplied."""
         grey = (pixels @ _GREY + 8192) >> 14
         towards = (0, grey.mean(), grey[:, :, None])[kind]
-        return np.clip(np.rint(pixels * share + towards * (1 - share)), 0, 255).astype(np.uint8)
+        return to_bytes(pixels * share + towards * (1 - share))
 
     def _normalized(self, picture, chance):
         # The picture is mirrored with the mean picture that was subtracted from it.
