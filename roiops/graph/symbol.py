@@ -295,10 +295,13 @@ class Symbol:
         return result
 
     def __copy__(self):
-        return self()
+        copies: dict[int, Node] = {}
+        for node in self._order():
+            copies[id(node)] = node.copy((copies[id(source)], index) for source, index in node.inputs)
+        return Symbol((copies[id(node)], index) for node, index in self._heads)
 
     def __deepcopy__(self, memo):
-        return load_json(self.tojson())
+        return self.__copy__()
 
     def __reduce__(self):
         return load_json, (self.tojson(),)

@@ -140,6 +140,18 @@ def test_saving_copying_and_pickling(tmp_path):
         assert again is not net
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_has_nodes_of_its_own(copied):
+    net = mx.sym.BatchNorm(mx.sym.amp_cast(mx.sym.Variable("data"), dtype="float16"), name="norm")
+    before = net.attr_dict()
+    again = copied(net)
+    for node in again.get_internals():  # as memonger plans its mirrors
+        node._set_attr(force_mirroring="True")
+    assert all("__force_mirroring__" in each for each in again.attr_dict().values())
+    assert net.attr_dict() == before
+    assert again.get_internals().list_outputs() == net.get_internals().list_outputs()  # casts stay
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
