@@ -156,6 +156,19 @@ def test_fixed_parameters_stay():
     assert changed == ["fc1_bias", "fc2_weight", "fc2_bias"]
 
 
+def test_names_that_derived_modules_read():
+    module = mx.mod.Module(classifier(), context=TWO, fixed_param_names=["fc1_weight"])
+    assert module._context == TWO
+    assert module._fixed_param_names == ["fc1_weight"]
+    assert module._arg_params is None
+    module.bind([("data", (10, 4))], [("softmax_label", (10,))])
+    module.init_params(mx.init.One())
+    assert {name: array.shape for name, array in module._arg_params.items()} == {
+        name: array.shape for name, array in module.get_params()[0].items()
+    }
+    assert module._aux_params == {}
+
+
 def two_headed():
     left, right = mx.sym.Variable("left"), mx.sym.Variable("right")
     joined = mx.sym.Concat(left, right, dim=1)

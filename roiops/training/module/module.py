@@ -77,13 +77,13 @@ class Module(BaseModule):
         self._work_load_list, self._group2ctxs = work_load_list, group2ctxs
         self._symbol = symbol
         self._data_names, self._label_names = list(data_names or ()), list(label_names or ())
-        self._state_names, self._fixed = list(state_names or ()), set(fixed_param_names or ())
+        self._state_names, self._fixed_param_names = list(state_names or ()), list(fixed_param_names or ())
         arguments = symbol.list_arguments()
         for kind, names, needed in (
             ("data", self._data_names, True),
             ("label", self._label_names, False),
             ("state", self._state_names, True),
-            ("fixed_param", self._fixed, True),
+            ("fixed_param", self._fixed_param_names, True),
         ):
             _check_input_names(symbol, names, kind, needed)
         self._label_names = [name for name in self._label_names if name in arguments]
@@ -178,6 +178,11 @@ class Module(BaseModule):
         """MXNet's name for the executors, which published scripts reach through."""
         return self._current("_exec_group", params=False)
 
+    # MXNet's own names, which classes that scripts derive from Module read
+    _context = property(lambda self: self._contexts)
+    _arg_params = property(lambda self: self.get_params()[0] if self.params_initialized else None)
+    _aux_params = property(lambda self: self.get_params()[1] if self.params_initialized else None)
+
     @property
     def _executor(self):
         """The executor of the last batch, on the first device."""
@@ -245,7 +250,7 @@ class Module(BaseModule):
                 self.for_training,
                 self.inputs_need_grad,
                 logger=self.logger,
-                fixed_param_names=self._fixed,
+                fixed_param_names=self._fixed_param_names,
                 grad_req=self._grad_req,
                 state_names=self._state_names,
                 group2ctxs=self._group2ctxs,

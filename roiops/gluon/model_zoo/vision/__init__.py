@@ -3,6 +3,7 @@
 import functools
 import sys
 
+from . import resnet as _resnet
 from .mobilenet import MobileNet, MobileNetV2
 from .networks import VGG, AlexNet, DenseNet, Inception3, SqueezeNet
 from .resnet import BasicBlockV1, BasicBlockV2, BottleneckV1, BottleneckV2, ResNetV1, ResNetV2, get_resnet
@@ -79,7 +80,8 @@ def _function(name):
     return function
 
 
-# MXNet has a module for each family, of which scripts import networks.
+# MXNet has a module for each family, of which scripts import networks, and parts for their own.
+_conv3x3 = _resnet._conv3x3
 vgg = densenet = squeezenet = inception = resnet = mobilenet = sys.modules[__name__]
 for _name in _models:
     _made = _function(_name)
