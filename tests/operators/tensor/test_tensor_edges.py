@@ -83,6 +83,33 @@ def test_integers_keep_their_dtype_and_large_values():
     assert run("where", [1, 0], [big, big], [big + 2, big + 2]).tolist() == [big, big + 2]
 
 
+@pytest.mark.parametrize("axis", [0, (0, 2), (0, 1)])
+def test_many_numbers_along_leading_axes_are_summed_without_loss(axis):
+    data = mx.nd.full((200_000, 2, 3), 0.1)
+    count = 600_000 if axis == (0, 2) else 400_000 if axis == (0, 1) else 200_000
+    for found, expected in (
+        (mx.nd.sum(data, axis=axis), count * 0.1),
+        (mx.nd.nansum(data, axis=axis), count * 0.1),
+        (mx.nd.mean(data, axis=axis), 0.1),
+        (mx.nd.norm(data, ord=1, axis=axis), count * 0.1),
+        (mx.nd.norm(data, axis=axis), (count * 0.01) ** 0.5),
+    ):
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)
+
+
+def test_gradients_of_what_many_rows_share_are_summed_without_loss():
+    shared = mx.nd.zeros((1, 2))
+    weight, bias = mx.nd.ones((2, 2)), mx.nd.zeros(2)
+    for each in (shared, bias):
+        each.attach_grad()
+    rows = mx.nd.ones((200_000, 2))
+    with mx.autograd.record():
+        out = mx.nd.FullyConnected(mx.nd.broadcast_add(rows, shared), weight, bias, num_hidden=2)
+    out.backward(mx.nd.full(out.shape, 0.1))
+    np.testing.assert_allclose(bias.grad.asnumpy(), 20_000, rtol=1e-6)
+    np.testing.assert_allclose(shared.grad.asnumpy(), 40_000, rtol=1e-6)
+
+
 def test_float16_is_summed_in_float32():
     ones = np.full((1, 4096), 1 + 2**-10, np.float16)
     assert run("sum", ones).tolist() == [np.float16(4096 * (1 + 2**-10))]

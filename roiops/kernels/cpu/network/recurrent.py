@@ -64,11 +64,11 @@ class _Layer:
         before = np.concatenate([self.first_state[None], self.out[:-1]])
         rows = to_input.reshape(steps * batch, -1)
         grads.from_input[...] += _product(rows.T, self.data.reshape(steps * batch, features))
-        grads.input_bias[...] += rows.sum(0)
+        grads.input_bias[...] += rows.sum(0, dtype=np.float64)
         grad_data = _product(rows, w.from_input).reshape(self.data.shape)
         rows = to_state.reshape(steps * batch, -1)
         grads.from_state[...] += _product(rows.T, before.reshape(steps * batch, -1))
-        grads.state_bias[...] += rows.sum(0)
+        grads.state_bias[...] += rows.sum(0, dtype=np.float64)
         return grad_data, grad_state, grad_cell
 
     def start(self, shape, dtype, cell) -> None:

@@ -47,4 +47,4 @@ def backward(grad_out, data, weight, grad_data, grad_weight, grad_bias):
     if grad_weight is not None:
         matmul(grad_out.T, data, grad_weight)
     if grad_bias is not None:
-        np.sum(grad_out, axis=0, out=grad_bias)
+        grad_bias[...] = grad_out.sum(axis=0, dtype=np.float64)  # NumPy adds rows one after the other
