@@ -23,7 +23,18 @@ _replaced: set[str] = set()
 _counters: list = []
 
 
-class Context:
+class _ContextType(type):
+    @property
+    def default_ctx(cls) -> "Context":
+        """The current context, which old scripts set here."""
+        return current_context()
+
+    @default_ctx.setter
+    def default_ctx(cls, ctx) -> None:
+        _entered.contexts[-1:] = [Context(ctx)]  # as in MXNet, a with statement around it ends it
+
+
+class Context(metaclass=_ContextType):
     """A device. Used as a context manager it becomes the current one.
 
     Parameters

@@ -255,6 +255,16 @@ class Parameter:
             return self._deferred_init[1]
         raise RuntimeError(f"Parameter '{self.name}' has not been initialized")
 
+    @property
+    def _ctx_map(self) -> tuple[list, list]:
+        """MXNet's tables, for GPUs and for CPUs: which of ``_data`` lies on the device of a number."""
+        gpus, cpus = [], []
+        for place, ctx in enumerate(self.list_ctx()):
+            table = gpus if ctx.is_gpu else cpus
+            table.extend([None] * (ctx.device_id + 1 - len(table)))
+            table[ctx.device_id] = place
+        return gpus, cpus
+
     def zero_grad(self) -> None:
         """Set the gradients to zero."""
         with Mode(tape=None):

@@ -507,6 +507,7 @@ def test_sampled_parameters_take_the_place_of_the_blocks_own(hybrid):
     assert out.asscalar() == 15
     assert [np.unique(each.grad.asnumpy()).tolist() for each in means] == [[4.5], [4.5], [13.5], [3]]
     assert parameters[0]._data[0] is parameters[0].data()
+    assert parameters[0]._ctx_map == ([], [0])  # by which MXFusion finds the array's place
     with pytest.raises(IndexError):
         parameters[0]._data[1]
 
