@@ -221,7 +221,7 @@ def reading(
     normalised: bool = False,
 ) -> Reading:
     """What a dialect makes of a box; the arguments are those of :func:`draw`."""
-    roi = _checked(roi, shape, spatial_scale, pooled_size)
+    roi = _checked(roi, shape, spatial_scale, pooled_size, sampling_ratio, angle)
     turned = _turned(dialect)
     if len(roi) == 5 and not turned:
         raise ParamError(f"explain: {dialect} does not turn boxes; give x1, y1, x2, y2")
@@ -242,7 +242,7 @@ def reading(
     return _upright(roi, spatial_scale, pooled_size, shape, sampling_ratio, dialect)
 
 
-def _checked(roi, shape, scale, pooled):
+def _checked(roi, shape, scale, pooled, ratio, angle):
     roi = [float(v) for v in roi]
     if len(roi) not in (4, 5) or not np.isfinite(roi).all():
         raise DataError(
@@ -255,6 +255,10 @@ def _checked(roi, shape, scale, pooled):
         raise ParamError(f"explain: spatial_scale must be a number above 0, got {scale}")
     if len(pooled) != 2 or min(pooled) < 1 or max(pooled) > 32:
         raise ParamError(f"explain: pooled_size must be (height, width), each 1 to 32, got {tuple(pooled)}")
+    if ratio > 32:
+        raise ParamError(f"explain: sampling_ratio must be 32 or less, got {ratio}")
+    if not math.isfinite(angle):
+        raise ParamError(f"explain: angle must be a finite number of degrees, got {angle}")
     return roi
 
 
@@ -291,7 +295,7 @@ def table(
     normalised=False,
 ) -> str:
     """The same in words: frame, bins and numbers of samples of each dialect, a line each."""
-    roi = _checked(roi, shape, spatial_scale, pooled_size)
+    roi = _checked(roi, shape, spatial_scale, pooled_size, sampling_ratio, angle)
     names = chosen(names) if names else _fitting(dialects(), roi, normalised)
     lines = [
         f"{'dialect':<44} {'y start':>8} {'height':>8} {'x start':>8} {'width':>8}  samples in the first bin"
@@ -352,7 +356,7 @@ def draw(
     except ImportError:
         raise MXNetError("explain: drawing needs matplotlib (pip install matplotlib)") from None
 
-    roi = _checked(roi, shape, spatial_scale, pooled_size)
+    roi = _checked(roi, shape, spatial_scale, pooled_size, sampling_ratio, angle)
     same = {} if names else distinct()
     names = chosen(names) if names else _fitting(same, roi, normalised)
     boxes = [

@@ -84,6 +84,8 @@ def main(argv: list[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     args = _parsed(parser, argv)
+    if sys.stdout and sys.stdout.errors == "strict":  # no name of a picture ends a run
+        sys.stdout.reconfigure(errors="backslashreplace")
     show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
     usual, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
@@ -126,6 +128,8 @@ def _parsed(parser, argv) -> argparse.Namespace:
     args, more = parser.parse_known_args(_with_negative_numbers(argv))
     if more:
         args.parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if "" in argv:
+        args.parser.error("an argument is empty; is a variable of the shell not set?")
     return args
 
 
@@ -141,6 +145,6 @@ def _with_negative_numbers(argv) -> list[str]:
 
 
 def _reason(error) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__

@@ -18,16 +18,18 @@ from collections import Counter
 import numpy as np
 
 from ..errors import MXNetError
-from ..graph.nodes import known, topological_order
+from ..graph.nodes import topological_order
 from .common import (
     add_device,
     add_import,
     add_shapes,
     add_with,
+    bind,
     dtype_name,
     import_modules,
     open_model,
     positive,
+    refuse,
     table,
 )
 
@@ -55,7 +57,7 @@ def configure(parser) -> None:
     parser.add_argument(
         "--seconds", type=positive(float), default=2.0, metavar="S", help="time for each figure (default 2)"
     )
-    parser.add_argument("--rois", type=positive(int), metavar="N", help="number of ROIs (default 300)")
+    parser.add_argument("--rois", type=positive(int), default=300, metavar="N", help="ROIs (default 300)")
     parser.add_argument(
         "--match", default="", metavar="TEXT", help="only ROI operators whose name holds this"
     )
@@ -67,16 +69,11 @@ def configure(parser) -> None:
 def execute(args) -> None:
     import_modules(args.imports)
     if args.symbol:
-        unused = {"--match": args.match, "--rois": args.rois}
+        refuse(args, "is for the ROI operators, without a model", "match", "rois")
+        rows = _model(args)
     else:
-        model = {"--params": args.params, "--dtype": args.dtype, "--operators": args.operators}
-        unused = {**model, "--shape": args.shape, "--with": args.options}
-    if lost := [name for name, value in unused.items() if value]:
-        args.parser.error(
-            f"{lost[0]} is for {'the ROI operators, without a model' if args.symbol else 'a model'}"
-        )
-    args.rois = args.rois or 300
-    rows = _model(args) if args.symbol else _roi_operators(args)
+        refuse(args, "is for a model", "params", "dtype", "operators", "shape", "with")
+        rows = _roi_operators(args)
     if not rows:
         raise MXNetError(f"--match: no ROI operator that is timed has {args.match!r} in its name")
     if args.json:
@@ -118,24 +115,14 @@ def _row(name: str, median: float, calls: int, quartiles=None) -> dict:
 
 def _model(args) -> list[dict]:
     from ..models import archive
-    from ..models.files import read_symbol
-    from ..models.inspection import inspect_model
 
-    shapes = dict(args.shape)
     symbol, params = open_model(args, args.symbol, args.params)
-    if isinstance(symbol, str) and not args.params:
-        params = None
-    held = params if isinstance(params, dict) else None
-    needed = [value.name for value in inspect_model(symbol, held, shapes).inputs if not known(value.shape)]
-    if needed and not shapes:
-        args.parser.error(f"--shape is needed for {', '.join(needed)}")
     if params is not None:
         model = archive.load(symbol, params, source=args.symbol, dtype=args.dtype)
-        symbol, executor = model.symbol, model.bind(args.device, **shapes)
+        symbol, executor = model.symbol, model.bind(args.device, **args.shape)
     else:
-        if isinstance(symbol, str):
-            symbol, _ = read_symbol(symbol)
-        executor = symbol.simple_bind(args.device, grad_req="null", **shapes)
+        refuse(args, "converts parameters; give them with --params", "dtype")
+        symbol, executor = bind(args, symbol, args.device)
         _fill(executor)
     forward = lambda: executor.forward(is_train=False)[0].wait_to_read()  # noqa: E731
     forward()

@@ -5,12 +5,13 @@ import importlib
 import inspect
 import os
 import re
+import sys
 
 from ..errors import GraphError, MXNetError, nearest
 from ..graph.functions import Group, var
 from ..mxnet import as_mxnet
 
-__all__ = ["graph_and_params", "is_block", "make_block"]
+__all__ = ["graph_and_params", "import_module", "is_block", "make_block"]
 
 _NAME = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
@@ -31,38 +32,45 @@ def _value(text: str):
         return text
 
 
-def make_block(name: str, options):
-    """The HybridBlock that ``module:function`` returns for ``options``, pairs of a name and a text.
+def import_module(name: str, told: str):
+    """A module or a file of the user's, also one of the current folder. Errors call it what is ``told``."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    name = name.removeprefix("./").removesuffix(".py")
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # whatever the user's module does
+        lacking = error.name if isinstance(error, ModuleNotFoundError) else None
+        if lacking and f"{name}.".startswith(f"{lacking}."):
+            raise MXNetError(
+                f"{told}: there is no module {lacking!r} in the current folder or among the installed "
+                "packages"
+            ) from None
+        raise MXNetError(
+            f"{told}: module {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def make_block(name: str, options: dict[str, str]):
+    """The HybridBlock that ``module:function`` returns for these arguments.
 
     Modules that import mxnet get roiops, and find the names that NumPy had in MXNet's time.
     """
     from ..gluon import HybridBlock
 
-    module_name, _, function_name = name.partition(":")
-    module_name = module_name.removesuffix(".py")
     as_mxnet.install()
     as_mxnet.restore_former_names()
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise MXNetError(f"{name}: module {module_name!r} cannot be imported: {error}") from error
-        raise MXNetError(
-            f"{name}: there is no module {error.name!r} in the current folder or among the installed packages"
-        ) from None
-    except Exception as error:  # whatever the user's module does
-        raise MXNetError(
-            f"{name}: module {module_name!r} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+    module_name, _, function_name = name.partition(":")
+    module = import_module(module_name, name)
     function = getattr(module, function_name, None)
     if not callable(function):
         functions = [each for each, value in vars(module).items() if callable(value)]
         raise MXNetError(
-            f"{name}: module {module_name!r} has no function {function_name!r}"
+            f"{name}: module {module.__name__!r} has no function {function_name!r}"
             f"{nearest(function_name, functions)}"
         )
     try:
-        block = function(**{key: _value(text) for key, text in options})
+        block = function(**{key: _value(text) for key, text in options.items()})
     except Exception as error:  # whatever the user's function does
         raise MXNetError(f"{name}: the function failed: {type(error).__name__}: {error}") from error
     if not isinstance(block, HybridBlock):

@@ -1,15 +1,17 @@
 """What several sub-commands share: arguments and how their values are written."""
 
 import argparse
-import importlib
+import json
 import os
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 
 from ..context import Context
-from ..errors import FormatError, MXNetError
+from ..errors import FormatError
+from .blocks import graph_and_params, import_module, is_block
 
 _NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
 
@@ -87,25 +89,40 @@ def add_device(parser) -> None:
     parser.add_argument("--device", type=device, default=Context("cpu"), help="cpu (default), gpu or gpu(1)")
 
 
-def _add_repeatable(parser, flag: str, **how) -> None:
-    """An argument that may be given several times; its values are a list."""
-    parser.add_argument(flag, action="append", default=[], **how)
+class _Named(argparse.Action):
+    """Pairs of a name and a value, of an argument that may be repeated, as a dict. No name comes twice."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        name, value = values
+        held = getattr(namespace, self.dest)
+        if name in held:
+            raise argparse.ArgumentError(self, f"{name} is given twice")
+        setattr(namespace, self.dest, {**held, name: value})
+
+
+def refuse(args, why: str, *names: str) -> None:
+    """End where one of these options is given: it would have no effect."""
+    for name in names:
+        if getattr(args, name) != args.parser.get_default(name):
+            args.parser.error(f"--{name.replace('_', '-')} {why}")
 
 
 def add_import(parser) -> None:
-    _add_repeatable(
-        parser,
+    parser.add_argument(
         "--import",
         dest="imports",
+        action="append",
+        default=[],
         metavar="MODULE",
         help="import a module of yours first, so that the Custom operators it registers are known",
     )
 
 
 def add_shapes(parser, kind=shape_argument, example="data=1,3,600,800") -> None:
-    _add_repeatable(
-        parser,
+    parser.add_argument(
         "--shape",
+        action=_Named,
+        default={},
         type=kind,
         metavar="NAME=N,...",
         help=f"shape of an input, such as {example}; repeat for each input",
@@ -125,15 +142,16 @@ def _names(text: str) -> list[str]:
     return found
 
 
-def add_inputs(parser, text: str) -> None:
-    _add_repeatable(parser, "--input", dest="inputs", type=named, metavar="NAME=FILE", help=text)
+def add_inputs(parser, text: str, once: bool = False) -> None:
+    how = {"action": _Named, "default": {}} if once else {"action": "append", "default": []}
+    parser.add_argument("--input", **how, type=named, metavar="NAME=FILE", help=text)
 
 
 def add_with(parser) -> None:
-    _add_repeatable(
-        parser,
+    parser.add_argument(
         "--with",
-        dest="options",
+        action=_Named,
+        default={},
         type=named,
         metavar="NAME=VALUE",
         help="a keyword argument of a Gluon model's MODULE:FUNCTION: a number, true, false, none, a list in "
@@ -141,22 +159,23 @@ def add_with(parser) -> None:
     )
 
 
-def open_model(args, name: str, params=None) -> tuple:
-    """A saved model's files, or the symbol and the parameters of a Gluon model; these are None if unknown."""
+def open_model(args, name: str, params=None, search: bool = False) -> tuple:
+    """A saved model's files, or the symbol and the parameters of a Gluon model; these are None if unknown.
+
+    With ``search`` a saved model's parameters may be those that lie beside it.
+    """
     from ..models.files import find_files
-    from .blocks import graph_and_params, is_block
 
     if is_block(name):
-        _search_current_folder()
-        return graph_and_params(name, args.options, params)
-    if args.options:
-        args.parser.error(f"--with is for Gluon models, MODULE:FUNCTION, got {name}")
-    return find_files(name, params)
+        return graph_and_params(name, getattr(args, "with"), params)
+    refuse(args, f"is for Gluon models, MODULE:FUNCTION, got {name}", "with")
+    symbol, found = find_files(name, params)
+    return symbol, found if search or params is not None else None
 
 
 def find_model(args, params) -> tuple:
     """The graph and its parameters; which file these are in is told where ``params`` is None."""
-    symbol, found = open_model(args, args.symbol, params)
+    symbol, found = open_model(args, args.symbol, params, search=True)
     gluon = not isinstance(symbol, str)
     if found is None:
         without = f"{args.symbol} sets none itself" if gluon else f"no parameters lie beside {symbol}"
@@ -166,20 +185,37 @@ def find_model(args, params) -> tuple:
     return symbol, found
 
 
-def _search_current_folder() -> None:
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+def bind(args, symbol, device="cpu") -> tuple:
+    """The symbol, and an executor of it for the shapes given, whatever its parameters are."""
+    from ..models.files import read_symbol
+    from ..models.inspection import inspect_model
+
+    if not args.shape:
+        inputs = inspect_model(symbol).inputs
+        args.parser.error(f"--shape is needed for {', '.join(value.name for value in inputs)}")
+    if isinstance(symbol, str):
+        symbol, _ = read_symbol(symbol)
+    return symbol, symbol.simple_bind(device, grad_req="null", **args.shape)
 
 
 def import_modules(names) -> None:
-    """Import the user's modules, the current folder included in the search."""
-    if names:
-        _search_current_folder()
+    """Import the user's modules."""
     for name in names:
+        import_module(name, f"--import {name}")
+
+
+def given_array(args, name: str, value: str) -> np.ndarray | None:
+    """The array of ``--input NAME=VALUE``, from JSON or from a file; None where the value is a picture."""
+    if value.lstrip().startswith("["):
         try:
-            importlib.import_module(name.removesuffix(".py"))
-        except ImportError as error:
-            raise MXNetError(f"--import {name}: {error}") from error
+            return np.asarray(json.loads(value), np.float32)
+        except ValueError:
+            args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
+    if Path(value).suffix.lower() in ARRAYS:
+        return read_array(value, name)
+    if re.fullmatch(r"[-+.,\d\s]+", value) and not os.path.exists(value):
+        args.parser.error(f"--input {name}: values are JSON, in brackets: '{name}=[[{value}]]'")
+    return None
 
 
 def read_array(path: str, name: str) -> np.ndarray:

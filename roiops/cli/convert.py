@@ -20,14 +20,11 @@ goes through the preset, as for `roiops run`, and is resized to the shape given.
 """
 
 import argparse
-import json
-from pathlib import Path
 
 import numpy as np
 
 from ..models.pictures import PRESETS, Preprocessing, read_image
 from .common import (
-    ARRAYS,
     add_import,
     add_inputs,
     add_outputs,
@@ -35,10 +32,11 @@ from .common import (
     add_with,
     dtype_name,
     find_model,
+    given_array,
     import_modules,
     named,
     note,
-    read_array,
+    refuse,
     table,
 )
 
@@ -91,7 +89,9 @@ def configure(parser) -> None:
         "--check", action="store_true", help="run the result in onnxruntime beside the original"
     )
     add_inputs(
-        checks, "an input of the check: a picture, a .npy or .npz file, or JSON values; noise by default"
+        checks,
+        "an input of the check: a picture, a .npy or .npz file, or JSON values; noise by default",
+        once=True,
     )
     checks.add_argument("--preset", choices=PRESETS, default="raw", help="how pictures become arrays")
     add_import(parser)
@@ -104,15 +104,18 @@ def execute(args) -> int:
     onnx.write.import_onnx()
     if not args.target.endswith(".onnx"):
         args.parser.error(f"MODEL.onnx, the file to write, comes last, got {args.target}")
-    if not args.check and (args.inputs or args.preset != "raw"):
-        args.parser.error(f"{'--input' if args.inputs else '--preset'} is for --check")
+    if not args.check:
+        refuse(args, "is for --check", "input", "preset")
     symbol, params = find_model(args, args.params)
     model = archive.load(symbol, params, outputs=args.outputs, source=args.symbol)
-    inputs = {name: _read(args, model, name, value) for name, value in args.inputs}
+    inputs = {name: given_array(args, name, value) for name, value in args.input.items()}
+    if all(array is not None for array in inputs.values()):
+        refuse(args, "is for pictures: --input NAME=PICTURE", "preset")
+    inputs = {name: _fitting(args, model, name, array) for name, array in inputs.items()}
     if "im_info" in model.input_names and "data" in inputs:
         size = (*inputs["data"].shape[2:4], 1.0)
         inputs.setdefault("im_info", np.array([size] * len(inputs["data"]), np.float32))
-    shapes = {**{name: array.shape for name, array in inputs.items()}, **dict(args.shape)}
+    shapes = {**{name: array.shape for name, array in inputs.items()}, **args.shape}
     conversion = onnx.prepare(
         model, shapes, opset=args.opset, dtype=args.dtype, fold=args.fold, functions=args.functions
     )
@@ -132,14 +135,17 @@ def execute(args) -> int:
     return _check(files[0], model, shapes, inputs)
 
 
-def _read(args, model, name, value) -> np.ndarray:
-    """One input of the check, which must have the shape that --shape gives, if it does."""
+def _fitting(args, model, name, array) -> np.ndarray:
+    """One input of the check, None for a picture. It must have the shape that --shape gives, if it does."""
     if name not in model.input_names:
         args.parser.error(
             f"--input {name}: the model has no such input; it takes {', '.join(model.input_names)}"
         )
-    shape = dict(args.shape).get(name)
-    array = _array(args, name, value, (shape or ())[2:4])
+    shape = args.shape.get(name)
+    if array is None:
+        size = (shape or ())[2:4]
+        chosen = {"resize": size} if len(size) == 2 and all(isinstance(n, int) for n in size) else {}
+        array = Preprocessing.of(args.preset, **chosen).apply(read_image(args.input[name]))
     if shape is not None and (
         len(shape) != array.ndim
         or any(isinstance(d, int) and d != n for d, n in zip(shape, array.shape, strict=True))
@@ -147,18 +153,6 @@ def _read(args, model, name, value) -> np.ndarray:
         asked = ",".join(map(str, shape))
         args.parser.error(f"--input {name}: its shape is {array.shape}, but --shape says {asked}")
     return array
-
-
-def _array(args, name, value, size) -> np.ndarray:
-    if value.lstrip().startswith("["):
-        try:
-            return np.asarray(json.loads(value), np.float32)
-        except ValueError:
-            args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
-    if Path(value).suffix in ARRAYS:
-        return read_array(value, name)
-    chosen = {"resize": size} if len(size) == 2 and all(isinstance(n, int) for n in size) else {}
-    return Preprocessing.of(args.preset, **chosen).apply(read_image(value))
 
 
 def _check(path, model, shapes, inputs) -> int:

@@ -10,9 +10,10 @@ For example:
 
 import argparse
 import math
+from pathlib import Path
 
 from ..errors import MXNetError
-from .common import numbers, positive, size
+from .common import numbers, positive, refuse, size
 
 SUMMARY = "draw the frame, bins and samples of each ROI dialect for a box of yours"
 
@@ -62,6 +63,10 @@ def configure(parser) -> None:
 def execute(args) -> None:
     from .. import explain
 
+    if args.out and not Path(args.out).suffix:
+        args.parser.error(f"--out must end in .png, .pdf or .svg, got {args.out}")
+    if len(args.roi) == 5:
+        refuse(args, "is for a box of four numbers; the fifth is its angle", "angle")
     box = args.roi, args.shape, args.scale, args.pooled, args.ratio, args.dialect
     how = {"angle": args.angle, "normalised": args.normalised}
     print(explain.table(*box, **how))

@@ -17,7 +17,7 @@ must be given for sizes, arithmetic and memory to be known; leaving them out is 
 
 import json
 
-from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model
+from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, refuse
 
 SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
 
@@ -48,14 +48,11 @@ def execute(args) -> int:
     from ..models.inspection import inspect_model
     from ..viz import print_summary
 
-    if args.json and args.layers:
-        args.parser.error("--layers prints a table; without --json")
+    if args.json:
+        refuse(args, "prints a table; without --json", "layers")
     import_modules(args.imports)
-    shapes = dict(args.shape)
     symbol, params = open_model(args, args.symbol, args.params)
-    if isinstance(symbol, str) and not args.params:
-        params = None
-    found = inspect_model(symbol, params, shapes, dtype=args.dtype, source=args.symbol)
+    found = inspect_model(symbol, params, args.shape, dtype=args.dtype, source=args.symbol)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:
@@ -64,5 +61,5 @@ def execute(args) -> int:
         if isinstance(symbol, str):
             symbol, _ = read_symbol(symbol)
         print()
-        print_summary(symbol, shape=shapes)
+        print_summary(symbol, shape=args.shape)
     return 0 if found.runs else 1

@@ -9,7 +9,7 @@ Any of an operator's names will do:
 import json
 
 from ..errors import MXNetError
-from .common import add_import, import_modules, table
+from .common import add_import, import_modules, refuse, table
 
 SUMMARY = "the registered operators, or one with its inputs and parameters"
 
@@ -27,9 +27,8 @@ def execute(args) -> None:
     from .. import registry
 
     import_modules(args.imports)
-    if args.name is not None and args.match is not None:
-        args.parser.error("--match lists operators; give it without a NAME")
     if args.name is not None:
+        refuse(args, "lists operators; give it without a NAME", "match")
         prop = registry.get(_registered_name(args.name, registry))
         print(json.dumps(_describe(prop, registry), indent=2) if args.json else _page(prop, registry))
         return
@@ -48,10 +47,10 @@ def execute(args) -> None:
         elif wanted in _letters_and_digits(_summary(prop, registry)):
             ranked.append((2, name, prop))
     found = [prop for _, _, prop in sorted(ranked, key=lambda entry: entry[:2])]
+    if not found:
+        raise MXNetError(f"no operator has {args.match!r} in any of its names or in its summary")
     if args.json:
         print(json.dumps([_describe(prop, registry) for prop in found], indent=2))
-    elif not found:
-        raise MXNetError(f"no operator has {args.match!r} in any of its names or in its summary")
     else:
         print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
 

@@ -35,19 +35,16 @@ segmentation. A picture that cannot be read is reported and left out; the exit c
 --resume tries it again. What is wrong for every picture, such as class names that do not fit, ends the run.
 """
 
-import argparse
 import collections
 import functools
-import json
 import os
-import re
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import FormatError, MXNetError
+from ..errors import FormatError, MXNetError, SettingsError
 from ..models.drawing import draw, save
 from ..models.labels import class_name
 from ..models.outputs import json_text
@@ -62,13 +59,14 @@ from .common import (
     add_with,
     dtype_name,
     find_model,
+    given_array,
     import_modules,
     note,
     numbers,
     of_numbers,
     positive,
-    read_array,
     read_arrays,
+    refuse,
     size,
     table,
 )
@@ -78,27 +76,8 @@ SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 #: A run ends when so many pictures that could be read have failed and none has not.
 _MOST_FAILURES = 10
 _PREPROCESSING = ("resize", "short_side", "max_side", "crop", "color", "scale", "mean", "std", "layout")
-
-
-def _per_channel(text: str) -> tuple[float, ...]:
-    values = numbers(text)
-    if len(values) not in (1, 3) or not np.isfinite(values).all():
-        raise argparse.ArgumentTypeError(f"must be one number, or one for each of 3 channels, got {text!r}")
-    return values
-
-
-def _divisors(text: str) -> tuple[float, ...]:
-    values = _per_channel(text)
-    if 0 in values:
-        raise argparse.ArgumentTypeError(f"must not be 0, got {text!r}")
-    return values
-
-
-def _four(text: str) -> tuple[float, ...]:
-    values = numbers(text)
-    if len(values) != 4:
-        raise argparse.ArgumentTypeError(f"must be 4 numbers with commas between, got {text!r}")
-    return values
+#: Further options that arrays have no use for.
+_FOR_PICTURES = ("preset", "batch", "workers", "draw", "threshold", "box_stds")
 
 
 def configure(parser) -> None:
@@ -127,11 +106,9 @@ def configure(parser) -> None:
     images.add_argument(
         "--color", choices=("rgb", "bgr", "gray"), help="order of the channels; gray: one channel"
     )
-    images.add_argument("--scale", type=float, metavar="X", help="multiply the values 0 to 255 with this")
-    images.add_argument(
-        "--mean", type=_per_channel, metavar="A,B,C", help="then subtract this from the channels"
-    )
-    images.add_argument("--std", type=_divisors, metavar="A,B,C", help="then divide them by this")
+    images.add_argument("--scale", type=numbers, metavar="X", help="multiply the values 0 to 255 with this")
+    images.add_argument("--mean", type=numbers, metavar="A,B,C", help="then subtract this from the channels")
+    images.add_argument("--std", type=numbers, metavar="A,B,C", help="then divide them by this")
     images.add_argument(
         "--layout", choices=("nchw", "nhwc"), help="where the channels stand (default: found)"
     )
@@ -170,7 +147,7 @@ def configure(parser) -> None:
     )
     results.add_argument(
         "--box-stds",
-        type=_four,
+        type=numbers,
         default=(1.0, 1.0, 1.0, 1.0),
         metavar="A,B,C,D",
         help="what an R-CNN's box deltas are multiplied with (0.1,0.1,0.2,0.2 for weights saved as trained)",
@@ -190,49 +167,75 @@ def execute(args) -> int:
     from .. import models
 
     import_modules(args.imports)
-    if args.output and Path(args.output).suffix not in (".npz", ".json", ".jsonl"):
+    ending = Path(args.output or "").suffix
+    if args.output and ending not in (".npz", ".json", ".jsonl"):
         args.parser.error(f"--output must end in .npz, .json or .jsonl, got {args.output}")
-    if args.resume and not (args.output or "").endswith(".jsonl"):
-        args.parser.error("--resume needs --output FILE.jsonl, the results to go on with")
+    if ending != ".jsonl":
+        refuse(args, "needs --output FILE.jsonl, the results to go on with", "resume")
+    if ending in (".npz", ".json"):
+        refuse(args, f"has no effect with {ending}: all pictures go through at once", "batch", "workers")
     folder = os.path.dirname(args.output or "")
     if folder and not os.path.isdir(folder):
         raise MXNetError(f"--output {args.output}: there is no folder {folder}")
     params, names, array_files = _params_pictures_and_arrays(args.rest)
     inputs, named_pictures = _named_inputs(args, names)
-    symbol, file = find_model(args, params)
-    model = models.load(
-        symbol,
-        file,
-        outputs=args.outputs,
-        dtype=args.dtype,
-        input=named_pictures,
-        preset=args.preset,
-        classes=args.classes or (),
-        threshold=args.threshold,
-        box_stds=args.box_stds,
-        top=args.top,
-        softmax=args.softmax,
-        batch=args.batch,
-        ctx=args.device,
-        source=args.symbol,
-        **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
-    )
+    symbol, weights = find_model(args, params)
+    try:
+        model = models.load(
+            symbol,
+            weights,
+            outputs=args.outputs,
+            dtype=args.dtype,
+            input=named_pictures,
+            preset=args.preset,
+            classes=args.classes or (),
+            threshold=args.threshold,
+            box_stds=args.box_stds,
+            top=args.top,
+            softmax=args.softmax,
+            batch=args.batch,
+            ctx=args.device,
+            source=args.symbol,
+            **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
+        )
+    except SettingsError as error:
+        args.parser.error(str(error))
     for file in array_files:
-        inputs |= _inputs_of_file(file, model.input_names, inputs)
+        found = _inputs_of_file(file, model.input_names, inputs)
+        if twice := [name for name in found if name in inputs]:
+            args.parser.error(f"{file}: {twice[0]} is given already")
+        inputs |= found
     if not names and not inputs:
         args.parser.error(
             f"nothing to run on: PICTURES, or --input for {', '.join(model.input_names)}, are needed"
         )
-    if not names:
-        if args.draw:
-            raise MXNetError("--draw needs a picture as input, to draw on")
-        return _run_arrays(args, model, inputs)
+    if named_pictures in inputs:
+        args.parser.error(f"--input {named_pictures}: pictures and arrays cannot be joined")
     pictures = find_pictures(names)
-    model.inputs = {name: _of_one_picture(name, value) for name, value in inputs.items()}
+    read = [each for each in (symbol, weights, args.classes) if isinstance(each, str)]
+    read += [value for _, value in args.input] + array_files + pictures
+    _keep(args, "output", [args.output] if args.output else [], read)
+    if not pictures:
+        if ending == ".jsonl":
+            args.parser.error("--output FILE.jsonl is for pictures; .npz or .json keep the outputs of arrays")
+        refuse(args, "is for pictures; these are arrays", *_PREPROCESSING, *_FOR_PICTURES)
+        return _run_arrays(args, model, inputs)
+    model.inputs = inputs
     model.picture_input()  # raises for a model that cannot be fed
+    model.inputs = {name: _of_one_picture(name, value) for name, value in inputs.items()}
+    drawings = _drawings(args, pictures)
+    _keep(args, "draw", drawings.values(), read)
     _find_layout(args, model, pictures)
-    lines = args.output.endswith(".jsonl") if args.output else len(pictures) > 1
-    return (_run_pictures if lines else _run_batch)(args, model, pictures)
+    lines = ending == ".jsonl" if args.output else len(pictures) > 1
+    return (_run_pictures if lines else _run_batch)(args, model, pictures, drawings)
+
+
+def _keep(args, option: str, written, read) -> None:
+    """End where what is written would replace a file that is read."""
+    there = {os.path.realpath(file): file for file in written if os.path.exists(file)}
+    if lost := next((each for each in there and read if os.path.realpath(each) in there), None):
+        given = getattr(args, option)
+        args.parser.error(f"--{option} {given}: {lost} is read, and would be replaced; choose another name")
 
 
 # -- inputs ----------------------------------------------------------------------------------------------
@@ -260,24 +263,16 @@ def _named_inputs(args, names: list) -> tuple[dict, str | None]:
     """The arrays of ``--input`` by name, and the input that takes pictures; those are added to ``names``."""
     parts: dict[str, list] = {}
     takes_pictures = None
-    for name, value in args.inputs:
-        if value.lstrip().startswith("["):
-            try:
-                parts.setdefault(name, []).append(np.asarray(json.loads(value), dtype=np.float32))
-            except ValueError:
-                args.parser.error(f"--input {name}: not JSON values, or not in rows of one length: {value}")
-        elif _ends_in(value, ARRAYS):
-            parts.setdefault(name, []).append(read_array(value, name))
-        elif re.fullmatch(r"[-+.,\d\s]+", value) and not os.path.exists(value):
-            args.parser.error(f"--input {name}: values are JSON, in brackets: '{name}=[[{value}]]'")
+    for name, value in args.input:
+        array = given_array(args, name, value)
+        if array is not None:
+            parts.setdefault(name, []).append(array)
         elif takes_pictures not in (None, name):
             args.parser.error(f"--input: only one input takes pictures, got {takes_pictures} and {name}")
         else:
             takes_pictures = name
             names.append(value)
     for name, arrays in parts.items():
-        if name == takes_pictures:
-            args.parser.error(f"--input {name}: pictures and arrays cannot be joined")
         if len({array.shape[1:] for array in arrays}) > 1:
             shapes = ", ".join(str(array.shape) for array in arrays)
             args.parser.error(f"--input {name}: arrays of different shapes cannot be joined: {shapes}")
@@ -330,21 +325,20 @@ def _find_layout(args, model, pictures) -> None:
 
 
 def _run_arrays(args, model, inputs) -> int:
-    if args.output and args.output.endswith(".jsonl"):
-        args.parser.error("--output FILE.jsonl is for pictures; .npz or .json keep the outputs of arrays")
     start = time.perf_counter()
     results = model(ctx=args.device, reuse=True, **inputs)
     found = {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
     seconds = time.perf_counter() - start
     if args.output:
         _write(args.output, found)
-    rows = len(next(iter(inputs.values())))
+    rows = next(iter(np.shape(next(iter(inputs.values())))), 0)
     readings = _read_rows(found, rows, model.settings)
     if args.json:
         print(json_text({**_described(found), "rows": [each.to_dict() for each in readings]}))
         return 0
     _print_outputs(found)
     for row, reading in enumerate(readings):
+        _tell_nan(f"row {row}", reading)
         _print_scores(reading, f", row {row}")
     if not args.output and not any(reading.scores for reading in readings):
         note("boxes and segmentations are read of pictures only: --input NAME=PICTURE, a .jpg or .png file")
@@ -357,12 +351,11 @@ def _read_rows(found, rows, settings):
     from ..models.outputs import Placement, read_outputs
 
     tables = {name: array for name, array in found.items() if array.ndim == 2 and len(array) == rows}
-    return read_outputs(tables, [Placement(1, 1)] * rows, settings) if tables and rows <= 16 else []
+    return read_outputs(tables, [Placement(1, 1)] * rows, settings) if tables and 0 < rows <= 16 else []
 
 
-def _run_batch(args, model, pictures) -> int:
+def _run_batch(args, model, pictures, drawings) -> int:
     """One picture, or all at once to keep what the network puts out."""
-    drawings = _drawings(args, pictures)
     ready = [model.read(number, picture) for number, picture in enumerate(pictures)]
     for each in ready:
         if isinstance(each, tuple):
@@ -420,7 +413,7 @@ def _print_outputs(found) -> None:
 # -- pictures --------------------------------------------------------------------------------------------
 
 
-def _run_pictures(args, model, pictures) -> int:
+def _run_pictures(args, model, pictures, drawings) -> int:
     from ..models.workers import ResultsFile, predict_many
 
     results = ResultsFile(args.output, resume=args.resume) if args.output else None
@@ -429,15 +422,11 @@ def _run_pictures(args, model, pictures) -> int:
         note(f"{len(pictures) - len(wanted)} of {_counted(len(pictures))} are in {args.output} already")
     if results and results.removed:
         note(f"{_counted(results.removed)} with an error in {args.output}: tried again")
-    drawings = _drawings(args, pictures)
     after = functools.partial(_draw, drawings, model.preprocessing) if drawings else None
     start, failed, unfit, drawn = time.perf_counter(), 0, 0, 0
     progress = _Progress(len(wanted))
-    stream = (
-        predict_many(model, zip(wanted, wanted, strict=True), args.workers, after=after)
-        if args.workers
-        else model.stream(zip(wanted, wanted, strict=True), after)
-    )
+    how = functools.partial(predict_many, model, workers=args.workers) if args.workers else model.stream
+    stream = how(zip(wanted, wanted, strict=True), after=after)
     try:
         for done, (_, prediction) in enumerate(stream, start=1):
             failed += prediction.error is not None
@@ -489,27 +478,20 @@ def _conclude(args, count, failed, drawn, seconds) -> None:
 
 
 def _drawings(args, pictures) -> dict[str, str]:
-    """The file for the drawing of each picture, if there is to be one: none of the pictures, and its own."""
+    """The file for the drawing of each picture, its own, if there is to be one."""
     if not args.draw:
         return {}
     if len(pictures) == 1 and Path(args.draw).suffix:
-        files = {pictures[0]: args.draw}
-    elif _ends_in(args.draw, ENDINGS):
-        args.parser.error(f"--draw must be a folder for several pictures, got {args.draw}")
-    else:
-        common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in pictures])
-        names = {each: Path(args.draw, os.path.relpath(each, common)) for each in pictures}
-        alike = collections.Counter(name.with_suffix("") for name in names.values())
-        files = {
-            each: str(name.with_suffix(".png")) if alike[name.with_suffix("")] == 1 else f"{name}.png"
-            for each, name in names.items()
-        }
-    there = {os.path.realpath(file): file for file in files.values() if os.path.exists(file)}
-    if lost := next(
-        (there[path] for path in map(os.path.realpath, there and pictures) if path in there), None
-    ):
-        args.parser.error(f"--draw {args.draw}: {lost} would replace the picture itself; choose another name")
-    return files
+        return {pictures[0]: args.draw}
+    if _ends_in(args.draw, ENDINGS) or os.path.isfile(args.draw):
+        args.parser.error(f"--draw must be a folder here, got {args.draw}")
+    common = os.path.commonpath([os.path.dirname(os.path.abspath(each)) for each in pictures])
+    names = {each: Path(args.draw, os.path.relpath(each, common)) for each in pictures}
+    alike = collections.Counter(name.with_suffix("") for name in names.values())
+    return {
+        each: str(name.with_suffix(".png")) if alike[name.with_suffix("")] == 1 else f"{name}.png"
+        for each, name in names.items()
+    }
 
 
 def _draw(drawings, how, image, prediction) -> None:
@@ -535,16 +517,16 @@ def _show(args, prediction) -> None:
     if args.json:
         print(json_text(_as_json(prediction), ensure_ascii=False), flush=True)
     elif prediction.error is None:
-        _tell_nan(prediction)
+        _tell_nan(prediction.picture, prediction.reading)
         told = _in_a_line(args, prediction.reading)
         print(f"{prediction.picture}: {told}  ({prediction.ms:.1f} ms)", flush=True)
 
 
-def _tell_nan(prediction) -> None:
-    if names := prediction.reading.not_numbers:
+def _tell_nan(what: str, reading) -> None:
+    if names := reading.not_numbers:
         note(
-            f"{prediction.picture}: {' and '.join(names)} hold NaN: the parameters, or how the picture was "
-            "prepared (--preset, --mean, --std), do not fit the model"
+            f"{what}: {' and '.join(names)} hold NaN: the parameters, or how the input was prepared "
+            "(--preset, --mean, --std of pictures), do not fit the model"
         )
 
 
@@ -556,7 +538,7 @@ def _as_json(prediction) -> dict:
 def _print_page(args, prediction, alone: bool) -> None:
     """What is known of a picture whose outputs were printed."""
     reading = prediction.reading
-    _tell_nan(prediction)
+    _tell_nan(prediction.picture, reading)
     if not alone:
         print(f"{prediction.picture}:")
     rows = reading.rows(4)

@@ -20,10 +20,19 @@ import numpy as np
 from .. import compiling
 from ..errors import MXNetError
 from ..registry import public_name
-from ..shapes import known
 from ..warmup import FLOATS, calls_of_operators, internal_name, names, run_once
 from .blocks import is_block
-from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, positive
+from .common import (
+    add_import,
+    add_shapes,
+    add_with,
+    bind,
+    dtype_name,
+    import_modules,
+    open_model,
+    positive,
+    refuse,
+)
 
 SUMMARY = "compile the kernels of ROI operators or of a saved model ahead of the first call"
 
@@ -46,10 +55,10 @@ def configure(parser) -> None:
 def execute(args) -> None:
     import_modules(args.imports)
     of_model = len(args.names) == 1 and _is_model(args.names[0])
-    if of_model and args.dtype:
-        args.parser.error("--dtype is for operators; a model has its own")
-    if not of_model and (args.shape or args.options):
-        args.parser.error("--shape and --with are for one model")
+    if of_model:
+        refuse(args, "is for operators; a model has its own", "dtype")
+    else:
+        refuse(args, "is for one model", "shape", "with")
     if unfit := [each for each in args.dtype or () if each not in FLOATS]:
         args.parser.error(f"--dtype must be float16, float32 or float64, got {unfit[0]}")
     if of_model:
@@ -83,18 +92,8 @@ def _is_model(name: str) -> bool:
 
 
 def _executor_of(args):
-    from ..models.files import read_symbol
-    from ..models.inspection import inspect_model
-
-    shapes = dict(args.shape)
     symbol, _ = open_model(args, args.names[0])
-    inputs = inspect_model(symbol, None, shapes).inputs
-    unknown = [value.name for value in inputs if not known(value.shape)]
-    if unknown:
-        raise MXNetError(f"warmup: --shape is needed for {', '.join(unknown)}")
-    if isinstance(symbol, str):
-        symbol, _ = read_symbol(symbol)
-    executor = symbol.simple_bind("cpu", grad_req="null", **shapes)
+    _, executor = bind(args, symbol)
     for array in executor.arg_dict.values():
         if np.dtype(array.dtype).kind == "f" and array.size < 1 << 16:  # no division by 0 in what follows
             array[:] = 1

@@ -131,7 +131,7 @@ class Preprocessing:
             fields = {name: value for name, value in fields.items() if name not in SIZES}
         how = cls(**{**fields, **chosen})
         if how.channels < max(map(np.size, (how.scale, how.mean, how.std))):
-            raise MXNetError("pictures: with color gray, scale, mean and std must be one number each")
+            raise SettingsError("pictures: with color gray, scale, mean and std must be one number each")
         return how
 
     @property

@@ -335,6 +335,8 @@ class ResultsFile(contextlib.AbstractContextManager):
         self.path = Path(path)
         self.count = self.errors = self.removed = 0
         self._known = _NameSet()
+        if self.path.exists() and not self.path.is_file():
+            raise MXNetError(f"{path}: is no file; give another name")
         if resume and self.path.exists():
             self._read()
         elif self.path.exists():

@@ -1,6 +1,7 @@
 """The ``roiops`` command: what it prints, its exit codes, and errors without tracebacks."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -201,17 +202,32 @@ def test_run_gives_other_outputs(roiops, model, picture):
         ),
         (["--input", "data=[[1]]", "--resize", "5x0"], 2, "must be HEIGHTxWIDTH, such as 480x640, got '5x0'"),
         (["--input", "data=[[1]]", "--short-side", "-1"], 2, "must be a whole number above 0, got '-1'"),
-        (["--input", "data=[[1]]", "--mean", "1,2"], 2, "one for each of 3 channels, got '1,2'"),
-        (["--input", "data=[[1]]", "--std", "1,0,1"], 2, "must not be 0, got '1,0,1'"),
-        (["--input", "data=[[1]]", "--box-stds", "1"], 2, "must be 4 numbers with commas between, got '1'"),
-        (["--input", "data=[[1]]", "--import", "no_such"], 1, "--import no_such: No module named 'no_such'"),
+        (["--input", "data=[[1]]", "--mean", "1,2"], 2, "mean must be 1 or 3 finite numbers, got (1.0, 2.0)"),
+        (["--input", "data=[[1]]", "--std", "1,0,1"], 2, "std must be above 0, got (1.0, 0.0, 1.0)"),
+        (["--input", "data=[[1]]", "--box-stds", "1"], 2, "box_stds must be 4 finite numbers, got (1.0,)"),
+        (
+            ["--input", "data=[[1]]", "--import", "no_such"],
+            1,
+            "--import no_such: there is no module 'no_such'",
+        ),
+        (["--input", "data=[[1]]", "--threshold", "nan"], 2, "threshold must be 1 finite number, got nan"),
+        (["--input", "data=[[1]]", "--std", "-1"], 2, "std must be above 0, got (-1.0,)"),
+        (["--input", "data=[[1]]", "--color", "gray", "--mean", "1,2,3"], 2, "must be one number each"),
+        (["--input", "data=[[1]]", "--preset", "ssd"], 2, "--preset is for pictures; these are arrays"),
+        (["--input", "data=[[1]]", "--workers", "2"], 2, "--workers is for pictures; these are arrays"),
+        (["a.png", "--output", "o.npz", "--workers", "2"], 2, "--workers has no effect with .npz"),
+        (["--input", "data=[[1]]", "--output", ""], 2, "an argument is empty"),
         (["--input", "data"], 2, "must be NAME=VALUE"),
         (["--input", "data=[[1]]", "--output", "o.txt"], 2, "--output must end in .npz, .json or .jsonl"),
         (["--input", "data=[[1]]", "--outputs", "fc_otput"], 1, "did you mean 'fc_output'"),
         (["--input", "data=[[1]]", "--outputs", "?"], 1, "no output '?'; the graph's own are softmax_output"),
         (["--input", "data=[[1]]", "--output", "no/o.npz"], 1, "--output no/o.npz: there is no folder no"),
         (["--input", "x=a.png"], 1, "'x' is not an input (it takes data)"),
-        (["--input", "data=[[[[1]],[[2]],[[3]]]]", "--draw", "d.png"], 1, "--draw needs a picture as input"),
+        (
+            ["--input", "data=[[[[1]],[[2]],[[3]]]]", "--draw", "d.png"],
+            2,
+            "--draw is for pictures; these are arrays",
+        ),
     ],
 )
 def test_run_says_what_is_wrong(roiops, model, arguments, code, message):
@@ -435,9 +451,11 @@ def test_nan_and_surplus_parameters_are_told(roiops, model, picture, pictures):
     params["arg:fc_weight"][:] = np.nan
     params["arg:old_weight"] = mx.nd.zeros((2,))
     mx.nd.save(str(model[1]), params)
-    nan = "softmax_output hold NaN: the parameters, or how the picture was prepared"
+    nan = "softmax_output hold NaN: the parameters, or how the input was prepared"
     with pytest.warns(UserWarning, match="the file has 1 array that the graph does not: old_weight"):
         assert nan in roiops("run", *model, pictures)[2]
+    with pytest.warns(UserWarning, match="old_weight"):
+        assert f"row 0: {nan}" in roiops("run", *model, "--input", "data=[[[[1]],[[2]],[[3]]]]")[2]
     command = [sys.executable, "-m", "roiops", "run", *model, picture]
     err = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
     (warning,) = (line for line in err if line.startswith("roiops: warning: "))
@@ -473,6 +491,8 @@ def test_shapes_are_numbers_above_0(roiops, shape):
     [
         (["--out", "boxes.xyz"], 1, "--out boxes.xyz: Format 'xyz' is not supported"),
         (["--scale", "nan"], 2, "must be a number above 0, got 'nan'"),
+        (["--ratio", "99999"], 1, "sampling_ratio must be 32 or less, got 99999"),
+        (["--angle", "nan"], 1, "angle must be a finite number of degrees, got nan"),
         (["--scale", "0"], 2, "must be a number above 0, got '0'"),
         (["--dialect", "?"], 1, "unknown dialect '?'; there are those of CropAndResize, "),
     ],
@@ -539,7 +559,7 @@ def test_each_picture_gets_its_drawing(roiops, pictures, tmp_path):
         assert drawing.size == (512, 256)
     code, _, err = roiops("run", tmp_path / "d", pictures, "--draw", tmp_path / "one.png")
     assert code == 2
-    assert "--draw must be a folder for several pictures" in err
+    assert "--draw must be a folder here, got " in err
 
 
 def test_drawings_replace_neither_pictures_nor_each_other(roiops, pictures, tmp_path):
@@ -548,7 +568,7 @@ def test_drawings_replace_neither_pictures_nor_each_other(roiops, pictures, tmp_
     before = picture.read_bytes()
     for of, to in ((pictures, pictures), (picture, pictures), (picture, picture)):
         code, _, err = roiops("run", model, of, "--draw", to)
-        assert (code, f"{picture} would replace the picture itself" in err) == (2, True)
+        assert (code, f"{picture} is read, and would be replaced" in err) == (2, True)
     assert picture.read_bytes() == before
     PIL.open(picture).save(pictures / "a.bmp")
     assert roiops("run", model, pictures, "--draw", tmp_path / "drawings")[0] == 0
@@ -618,6 +638,78 @@ def test_files_of_arrays_may_stand_where_pictures_do(roiops, model, tmp_path):
     assert "y.npz: holds a, b; the model's inputs are data; --input NAME=" in err
 
 
+def test_arrays_without_rows_have_outputs_but_no_reading(roiops, model, tmp_path):
+    np.save(tmp_path / "none.npy", np.ones((0, 3, 2, 2), np.float32))
+    code, out, err = roiops("run", *model, tmp_path / "none.npy")
+    assert (code, "softmax_output  (0, 6)" in out, "error" in err) == (0, True, False)
+
+
+def test_an_input_comes_from_one_place(roiops, model, picture, tmp_path):
+    np.savez(tmp_path / "x.npz", data=np.ones((1, 3, 2, 2), np.float32))
+    np.save(tmp_path / "y.npy", np.ones((1, 3, 2, 2), np.float32))
+    files = tmp_path / "x.npz", tmp_path / "y.npy"
+    code, _, err = roiops("run", *model, *files[::-1])
+    assert (code, f"{files[0]}: data is given already" in err) == (2, True)
+    for file in files:
+        code, _, err = roiops("run", *model, file, "--input", f"data={picture}")
+        assert (code, "--input data: pictures and arrays cannot be joined" in err) == (2, True)
+    pytest.importorskip("onnxruntime")
+    twice = [word for file in files for word in ("--input", f"data={file}")]
+    code, _, err = roiops("convert", *model, tmp_path / "n.onnx", "--check", *twice)
+    assert (code, "--input: data is given twice" in err) == (2, True)
+    code, _, err = roiops("convert", *model, tmp_path / "n.onnx", "--check", *twice[:2], "--preset", "ssd")
+    assert (code, "--preset is for pictures: --input NAME=PICTURE" in err) == (2, True)
+    code, _, err = roiops("convert", *model, tmp_path / "n.onnx", "--check", "--input", "data=1,2")
+    assert (code, "values are JSON, in brackets: 'data=[[1,2]]'" in err) == (2, True)
+
+
+def test_outputs_do_not_replace_what_is_read(roiops, model, picture, tmp_path):
+    (tmp_path / "names.json").write_text("a\nb\nc\nd\ne\nf\n")
+    np.savez(tmp_path / "x.npz", data=np.ones((1, 3, 2, 2), np.float32))
+    for name, words in (
+        (model[0], [picture]),
+        (tmp_path / "x.npz", [tmp_path / "x.npz"]),
+        (tmp_path / "x.npz", ["--input", f"data={tmp_path / 'x.npz'}"]),
+        (tmp_path / "names.json", [picture, "--classes", tmp_path / "names.json"]),
+    ):
+        before = name.read_bytes()
+        code, _, err = roiops("run", *model, *words, "--output", name)
+        assert (code, f"--output {name}: {name} is read, and would be replaced" in err) == (2, True)
+        assert name.read_bytes() == before
+
+
+def test_a_folder_holds_no_lines_of_results(roiops, model, picture, tmp_path):
+    (tmp_path / "f.jsonl").mkdir()
+    for more in ((), ("--resume",)):
+        code, _, err = roiops("run", *model, picture, "--output", tmp_path / "f.jsonl", *more)
+        assert (code, "f.jsonl: is no file; give another name" in err) == (1, True)
+
+
+def test_names_that_the_terminal_cannot_show_end_no_run(model, picture):
+    named = picture.rename(picture.with_name("猫.png"))
+    command = [sys.executable, "-m", "roiops", "run", *model, named, named.parent / "*.png", "--json"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (ended.returncode, "\\u732b.png" in ended.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 / 0", "module 'broken_module' cannot be imported: ZeroDivisionError: division by zero"),
+        ("def", "module 'broken_module' cannot be imported: SyntaxError"),
+        ("raise SystemExit(0)", "module 'broken_module' cannot be imported: SystemExit: 0"),
+        ("import not_there_at_all", "ModuleNotFoundError: No module named 'not_there_at_all'"),
+    ],
+)
+def test_modules_of_the_user_that_fail(roiops, tmp_path, monkeypatch, text, message):
+    (tmp_path / "broken_module.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    for words in (["ops", "--import", "./broken_module.py"], ["inspect", "broken_module.py:make"]):
+        code, _, err = roiops(*words)
+        assert (code, message in err, "internal error" in err) == (1, True, False)
+
+
 def test_how_a_picture_is_brought_to_its_size_is_said(roiops, model, tmp_path):
     PIL.new("RGB", (640, 480)).save(tmp_path / "large.png")
     err = roiops("run", *model, tmp_path / "large.png", "--preset", "gluon")[2]
@@ -676,7 +768,7 @@ def test_custom_operators_of_a_module(roiops, tmp_path, monkeypatch):
     assert "c_output (2, 3)" in out
     code, _, err = roiops("inspect", path, "--import", "no_such_module")
     assert code == 1
-    assert "No module named 'no_such_module'" in err
+    assert "--import no_such_module: there is no module 'no_such_module' in the current folder" in err
 
 
 # -- ops, doctor, bench ----------------------------------------------------------------------------------
@@ -732,6 +824,7 @@ def test_ops_suggests_near_names(roiops):
 
 
 def test_nothing_found_is_an_error(roiops):
+    assert roiops("ops", "--match", "zzz", "--json")[:2] == (1, "")
     assert roiops("ops", "--match", "zzz") == (
         1,
         "",
@@ -984,7 +1077,12 @@ def test_help_loads_no_compiler():
             ["warmup", "ROIPooling", "--dtype", "int32"],
             "--dtype must be float16, float32 or float64, got int32",
         ),
-        (["warmup", "ROIPooling", "--shape", "data=1,3,4,4"], "--shape and --with are for one model"),
+        (["warmup", "ROIPooling", "--shape", "data=1,3,4,4"], "--shape is for one model"),
+        (["bench", HALF[0], "--dtype", "float32"], "--dtype converts parameters; give them with --params"),
+        (["inspect", "a", "--shape", "data=1", "--shape", "data=2"], "--shape: data is given twice"),
+        (["inspect", "a", "--with", "a=1", "--with", "a=2"], "--with: a is given twice"),
+        (["explain", "--roi", "1,1,4,4,9", "--shape", "6x8", "--angle", "1"], "--angle is for a box of four"),
+        (["explain", "--roi", "1,1,4,4", "--shape", "6x8", "--out", "x"], "--out must end in .png, .pdf or"),
         (["ops", "ROIAlign", "--match", "x"], "--match lists operators; give it without a NAME"),
         (["inspect", "a-symbol.json", "--json", "--layers"], "--layers prints a table; without --json"),
     ],

@@ -229,4 +229,4 @@ def test_options_may_stand_before_among_and_after_file_names(place):
     words[place:place] = ["--with", "classes=3", "--force"]
     args = cli._parsed(cli.make_parser(["convert"]), ["convert", *words])
     assert (args.symbol, args.params, args.target) == ("net:make", "x.params", "o.onnx")
-    assert args.options == [("classes", "3")]
+    assert vars(args)["with"] == {"classes": "3"}

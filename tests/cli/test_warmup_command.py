@@ -24,8 +24,11 @@ def model(tmp_path):
 def test_a_model_is_warmed_up_from_its_graph_alone(model, capsys):
     assert cli.main(["warmup", model, "--shape", "data=1,2,3,4", "--jobs", "1"]) == 0
     assert capsys.readouterr().out == "the kernels of 4 operators are compiled\n"
-    assert cli.main(["warmup", model]) == 1
-    assert "warmup: --shape is needed for data" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["warmup", model])
+    assert "roiops warmup: error: --shape is needed for data (" in capsys.readouterr().err
+    assert cli.main(["warmup", model, "--shape", "dta=1,2,3,4"]) == 1
+    assert "'dta' is not an input of the graph; did you mean 'data'?" in capsys.readouterr().err
 
 
 def _refuse():
