@@ -47,8 +47,9 @@ import numpy as np
 from ..errors import FormatError, MXNetError, SettingsError
 from ..models.drawing import draw, save
 from ..models.labels import class_name
-from ..models.outputs import json_text
+from ..models.outputs import Placement, json_text, read_outputs
 from ..models.pictures import ENDINGS, PRESETS, find_pictures, read_image
+from ..models.predict import Prediction
 from ..ndarray.files import replacing
 from .common import (
     ARRAYS,
@@ -76,6 +77,11 @@ SUMMARY = "run a saved model on pictures or arrays; print and draw what it sees"
 #: A run ends when so many pictures that could be read have failed and none has not.
 _MOST_FAILURES = 10
 _PREPROCESSING = ("resize", "short_side", "max_side", "crop", "color", "scale", "mean", "std", "layout")
+#: What :func:`roiops.models.load` takes under the same names.
+_LOADING = (
+    *_PREPROCESSING,
+    *("outputs", "dtype", "preset", "classes", "threshold", "box_stds", "top", "softmax", "batch"),
+)
 #: Further options that arrays have no use for.
 _FOR_PICTURES = ("preset", "batch", "workers", "draw", "threshold", "box_stds")
 
@@ -184,19 +190,10 @@ def execute(args) -> int:
         model = models.load(
             symbol,
             weights,
-            outputs=args.outputs,
-            dtype=args.dtype,
             input=named_pictures,
-            preset=args.preset,
-            classes=args.classes or (),
-            threshold=args.threshold,
-            box_stds=args.box_stds,
-            top=args.top,
-            softmax=args.softmax,
-            batch=args.batch,
             ctx=args.device,
             source=args.symbol,
-            **{key: getattr(args, key) for key in _PREPROCESSING if getattr(args, key) is not None},
+            **{name: value for name in _LOADING if (value := getattr(args, name)) is not None},
         )
     except SettingsError as error:
         args.parser.error(str(error))
@@ -219,15 +216,16 @@ def execute(args) -> int:
         if ending == ".jsonl":
             args.parser.error("--output FILE.jsonl is for pictures; .npz or .json keep the outputs of arrays")
         refuse(args, "is for pictures; these are arrays", *_PREPROCESSING, *_FOR_PICTURES)
-        return _run_arrays(args, model, inputs)
+        return _run_at_once(args, model, [], {}, inputs)
     model.inputs = inputs
     model.picture_input()  # raises for a model that cannot be fed
     model.inputs = {name: _of_one_picture(name, value) for name, value in inputs.items()}
     drawings = _drawings(args, pictures)
     _keep(args, "draw", drawings.values(), read)
     _find_layout(args, model, pictures)
-    lines = ending == ".jsonl" if args.output else len(pictures) > 1
-    return (_run_pictures if lines else _run_batch)(args, model, pictures, drawings)
+    if ending == ".jsonl" or (len(pictures) > 1 and not args.output):
+        return _run_pictures(args, model, pictures, drawings)
+    return _run_at_once(args, model, pictures, drawings, inputs)
 
 
 def _keep(args, option: str, written, read) -> None:
@@ -324,38 +322,31 @@ def _find_layout(args, model, pictures) -> None:
 # -- arrays, and the network's own outputs ---------------------------------------------------------------
 
 
-def _run_arrays(args, model, inputs) -> int:
-    start = time.perf_counter()
-    results = model(ctx=args.device, reuse=True, **inputs)
-    found = {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
-    seconds = time.perf_counter() - start
+def _run_at_once(args, model, pictures, drawings, inputs) -> int:
+    """Arrays, one picture, or all pictures at once to keep what the network puts out."""
+    if pictures:
+        found, predictions = _found_in_pictures(args, model, pictures, drawings)
+    else:
+        found, predictions = _found_in_arrays(args, model, inputs)
     if args.output:
         _write(args.output, found)
-    rows = next(iter(np.shape(next(iter(inputs.values())))), 0)
-    readings = _read_rows(found, rows, model.settings)
-    if args.json:
-        print(json_text({**_described(found), "rows": [each.to_dict() for each in readings]}))
-        return 0
-    _print_outputs(found)
-    for row, reading in enumerate(readings):
-        _tell_nan(f"row {row}", reading)
-        _print_scores(reading, f", row {row}")
-    if not args.output and not any(reading.scores for reading in readings):
-        note("boxes and segmentations are read of pictures only: --input NAME=PICTURE, a .jpg or .png file")
-    note(f"{_took(1000 * seconds)}, compiling included")
+    described = {"outputs": [{"name": n, "shape": a.shape, "dtype": a.dtype.name} for n, a in found.items()]}
+    if args.json and not pictures:
+        print(json_text({**described, "rows": [each.reading.to_dict() for each in predictions]}))
+    elif args.json:
+        for each in predictions:
+            print(json_text({**_as_json(each), **described}, ensure_ascii=False))
+    else:
+        _print_outputs(found)
+        for each in predictions:
+            if pictures or each.reading.scores:
+                _print_page(args, each, alone=len(pictures) == 1)
+    _conclude(args, len(pictures), 0, sum(map(_can_be_drawn, predictions)), 0.0)
     return 0
 
 
-def _read_rows(found, rows, settings):
-    """What the outputs say about each row of arrays, of which the sizes are not known; no boxes then."""
-    from ..models.outputs import Placement, read_outputs
-
-    tables = {name: array for name, array in found.items() if array.ndim == 2 and len(array) == rows}
-    return read_outputs(tables, [Placement(1, 1)] * rows, settings) if tables and 0 < rows <= 16 else []
-
-
-def _run_batch(args, model, pictures, drawings) -> int:
-    """One picture, or all at once to keep what the network puts out."""
+def _found_in_pictures(args, model, pictures, drawings) -> tuple[dict, list]:
+    """What the network puts out for all pictures at once, and what that says about each."""
     ready = [model.read(number, picture) for number, picture in enumerate(pictures)]
     for each in ready:
         if isinstance(each, tuple):
@@ -368,22 +359,26 @@ def _run_batch(args, model, pictures, drawings) -> int:
         )
     found: dict = {}
     predictions = [prediction for _, prediction in model.compute_batch(ready, found)]
-    if args.output:
-        _write(args.output, found)
-    if not args.json:
-        _print_outputs(found)
-    drawn = 0
-    for each, prediction in zip(ready, predictions, strict=True):
-        if args.draw:
+    if drawings:
+        for each, prediction in zip(ready, predictions, strict=True):
             _draw(drawings, model.preprocessing, each.image, prediction)
-            drawn += _can_be_drawn(prediction)
-        if args.json:
-            print(json_text({**_as_json(prediction), **_described(found)}, ensure_ascii=False))
-        else:
-            print()
-            _print_page(args, prediction, alone=len(ready) == 1)
-    _conclude(args, len(ready), 0, drawn, 0.0)
-    return 0
+    return found, predictions
+
+
+def _found_in_arrays(args, model, inputs) -> tuple[dict, list]:
+    """The outputs for arrays, and what those say about each row where there are few. No boxes are read."""
+    start = time.perf_counter()
+    results = model(ctx=args.device, reuse=True, **inputs)
+    found = {name: array.asnumpy() for name, array in zip(model.output_names, results, strict=True)}
+    seconds = time.perf_counter() - start
+    rows = next(iter(np.shape(next(iter(inputs.values())))), 0)
+    tables = {name: array for name, array in found.items() if array.ndim == 2 and len(array) == rows}
+    few = tables and 0 < rows <= 16
+    readings = read_outputs(tables, [Placement(1, 1)] * rows, model.settings) if few else []
+    if not args.output and not any(reading.scores for reading in readings):
+        note("boxes and segmentations are read of pictures only: --input NAME=PICTURE, a .jpg or .png file")
+    note(f"{_took(1000 * seconds)}, compiling included")
+    return found, [Prediction(f"row {n}", reading=reading) for n, reading in enumerate(readings)]
 
 
 def _write(path: str, found: dict) -> None:
@@ -396,10 +391,6 @@ def _write(path: str, found: dict) -> None:
     }
     with replacing(path) as file:
         file.write(json_text(lists).encode())
-
-
-def _described(found) -> dict:
-    return {"outputs": [{"name": n, "shape": a.shape, "dtype": a.dtype.name} for n, a in found.items()]}
 
 
 def _print_outputs(found) -> None:
@@ -517,16 +508,16 @@ def _show(args, prediction) -> None:
     if args.json:
         print(json_text(_as_json(prediction), ensure_ascii=False), flush=True)
     elif prediction.error is None:
-        _tell_nan(prediction.picture, prediction.reading)
+        _tell_nan(prediction)
         told = _in_a_line(args, prediction.reading)
         print(f"{prediction.picture}: {told}  ({prediction.ms:.1f} ms)", flush=True)
 
 
-def _tell_nan(what: str, reading) -> None:
-    if names := reading.not_numbers:
+def _tell_nan(prediction) -> None:
+    if names := prediction.reading.not_numbers:
         note(
-            f"{what}: {' and '.join(names)} hold NaN: the parameters, or how the input was prepared "
-            "(--preset, --mean, --std of pictures), do not fit the model"
+            f"{prediction.picture}: {' and '.join(names)} hold NaN: the parameters, or how the input was "
+            "prepared (--preset, --mean, --std of pictures), do not fit the model"
         )
 
 
@@ -536,9 +527,10 @@ def _as_json(prediction) -> dict:
 
 
 def _print_page(args, prediction, alone: bool) -> None:
-    """What is known of a picture whose outputs were printed."""
+    """What is known of a picture, or of a row of arrays, whose outputs were printed."""
     reading = prediction.reading
-    _tell_nan(prediction.picture, reading)
+    _tell_nan(prediction)
+    print()
     if not alone:
         print(f"{prediction.picture}:")
     rows = reading.rows(4)
@@ -548,16 +540,13 @@ def _print_page(args, prediction, alone: bool) -> None:
         print(_in_a_line(args, reading))
     elif not reading.to_dict():
         print(f"The outputs are {_KINDS}.")
-    _print_scores(reading)
-    note(_took(prediction.ms) + (", compiling included" if alone else ""))
-
-
-def _print_scores(reading, row: str = "") -> None:
     for each in reading.scores or ():
-        print(f"Best of {each.output}{row}:")
+        print(f"Best of {each.output}:")
         print(table(((class_name(n, each.names), n, f"{s:.6g}") for n, s in each.best), indent="  "))
         if each.remark:
             note(each.remark)
+    if prediction.ms is not None:
+        note(_took(prediction.ms) + (", compiling included" if alone else ""))
 
 
 def _in_a_line(args, reading) -> str:

@@ -21,7 +21,7 @@ from ..graph import nodes as graph
 from ..graph.functions import Group, load_json
 from ..graph.memory import drop_oldest
 from ..ndarray.ndarray import writable
-from .files import compare, find_files, read_params, read_symbol
+from .files import all_params, compare, find_files, read_params, read_symbol
 from .inspection import free_variables, infer_types, label_variables, runnable_outputs
 
 __all__ = ["ArchivedModel", "load", "read_params"]
@@ -46,8 +46,7 @@ def load(
             "load: an epoch goes with the prefix of a saved model; give the parameters themselves"
         )
     if not isinstance(params, dict):
-        arg, aux = read_params(params)
-        params = {**arg, **aux}
+        params = all_params(params)
     whole = symbol
     if outputs is not None:
         internals = symbol.get_internals()
@@ -152,7 +151,7 @@ class ArchivedModel:
             Shapes of the inputs. Those of labels, and of whatever else follows, are inferred.
         """
         ctx = current_context() if ctx is None else ctx
-        self._check_shape_names(shapes)
+        self._check_input_names(shapes, self.label_names)
         given = {name: graph.whole_sizes(f"{self.source}: {name}", shape) for name, shape in shapes.items()}
         inferred = graph.infer_shapes(self._order, given)
         self._check_parameter_shapes(inferred, given)
@@ -181,8 +180,8 @@ class ArchivedModel:
             aux_states={name: arrays[name] for name in auxiliary},
         )
 
-    def _check_shape_names(self, given) -> None:
-        every = [*self.input_names, *self.label_names]
+    def _check_input_names(self, given, more=()) -> None:
+        every = [*self.input_names, *more]
         for name in given:
             if name not in every:
                 raise GraphError(
@@ -219,7 +218,7 @@ class ArchivedModel:
         """
         if array:
             inputs = self._named(array, inputs)
-        self._check_shape_names(inputs)
+        self._check_input_names(inputs, self.label_names)
         for name, value in inputs.items():
             if not hasattr(value, "shape") and np.asarray(value).dtype.kind not in "biuf":
                 raise InputError(

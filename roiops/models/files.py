@@ -79,6 +79,12 @@ def read_params(path) -> tuple[dict, dict]:
     return without_prefixes(load_model(str(path)), str(path))
 
 
+def all_params(path) -> dict:
+    """The same, all by name."""
+    arg, aux = read_params(path)
+    return {**arg, **aux}
+
+
 @dataclasses.dataclass
 class Differences:
     """How parameters differ from those that a graph needs; shapes are ``(name, has, needed)``."""

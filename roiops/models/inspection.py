@@ -13,7 +13,7 @@ from ..graph import nodes as graph
 from ..graph.plan import plan
 from ..graph.program import build
 from ..graph.symbol import Symbol
-from .files import compare, find_files, read_params, read_symbol
+from .files import all_params, compare, find_files, read_symbol
 
 __all__ = [
     "Inspection",
@@ -21,8 +21,6 @@ __all__ = [
     "count_flops",
     "free_variables",
     "inspect_model",
-    "read_params",
-    "read_symbol",
     "runnable_outputs",
 ]
 
@@ -145,10 +143,7 @@ def inspect_model(
         source, found = find_files(symbol, params)
         params = None if params is None else found  # those that lie beside it are not asked for
         symbol, version = read_symbol(source, problems)
-    held = params or {}
-    if params is not None and not isinstance(params, dict):
-        arg, aux = read_params(params)
-        held = {**arg, **aux}
+    held = (params or {}) if params is None or isinstance(params, dict) else all_params(params)
     held = {n: Value(n, tuple(a.shape), np.dtype(dtype or a.dtype).name) for n, a in held.items()}
 
     order = graph.topological_order(symbol.heads)

@@ -139,7 +139,11 @@ class Reading:
         if self.best_below is not None:
             result["best_below_threshold"] = _as_dict(self.best_below, self.names)
         if self.scores is not None:
-            result["best"] = [entry for each in self.scores for entry in _with_output(each, self.scores)]
+            result["best"] = [
+                {**({"output": each.output} if len(self.scores) > 1 else {}), **entry}
+                for each in self.scores
+                for entry in each.to_dicts()
+            ]
             if any(each.kind == "softmax" for each in self.scores):
                 result["softmax_applied"] = True
         if self.segmentation is not None:
@@ -159,11 +163,6 @@ def _entry(class_id: int, names, **told) -> dict:
 
 def _as_dict(each: Detection, names) -> dict:
     return _entry(each.class_id, names, score=each.score, box=[float(value) for value in each.box])
-
-
-def _with_output(scores: ClassScores, every) -> list[dict]:
-    entries = scores.to_dicts()
-    return entries if len(every) == 1 else [{"output": scores.output, **entry} for entry in entries]
 
 
 def read_outputs(

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 import numpy as np
 
 from ..context import Context
-from ..errors import DeviceError, GraphError, MXNetError, SettingsError, ShapeError, nearest
+from ..errors import DeviceError, GraphError, MXNetError, SettingsError, ShapeError
 from . import archive
 from .labels import read_labels
 from .outputs import Reading, Settings, read_outputs
@@ -190,12 +190,7 @@ class PictureModel(archive.ArchivedModel):
         self.batch, self.ctx = int(batch), Context(ctx or "cpu")
         if self.batch < 1:
             raise MXNetError(f"{source}: batch must be at least 1, got {batch}")
-        for name in (*self.inputs, *([input] if input else [])):
-            if name not in self.input_names:
-                raise GraphError(
-                    f"{source}: {name!r} is not an input{nearest(name, self.input_names)} "
-                    f"(it takes {', '.join(self.input_names)})"
-                )
+        self._check_input_names((*self.inputs, *([input] if input else [])))
 
     def picture_input(self) -> str:
         """The name of the input that takes the picture."""
@@ -268,7 +263,7 @@ class PictureModel(archive.ArchivedModel):
 
     def read(self, key, picture):
         """A picture as the network takes it, or the prediction that says why not. Runs in threads."""
-        name = os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
+        name = name_of(key, picture)
         try:
             image = read_image(picture, name)
             place = self.preprocessing.place(image.height, image.width)
@@ -439,6 +434,11 @@ class _Stream:
 def _following(pairs):
     """An iterator as :class:`_Stream` asks for pictures."""
     return lambda may_wait: next(pairs)
+
+
+def name_of(key, picture) -> str:
+    """What predictions call a picture: its file, or its number."""
+    return os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
 
 
 def _reason(error) -> str:

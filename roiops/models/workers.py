@@ -30,7 +30,7 @@ from ..errors import FormatError, MXNetError, SettingsError
 from ..ndarray.files import replacing
 from ..processors import share
 from .outputs import json_text
-from .predict import PictureModel, Prediction
+from .predict import PictureModel, Prediction, name_of
 
 __all__ = ["ResultsFile", "SharedModel", "predict_many"]
 
@@ -238,9 +238,8 @@ class _Pool:
                 self.suspects.append((number, key, picture))
                 continue
             del self.deaths[number]
-            name = os.fspath(picture) if isinstance(picture, str | os.PathLike) else f"picture {key}"
             error = f"a worker died over it {died} times: {ended}"
-            self.done[number] = (key, Prediction(name, error=error))
+            self.done[number] = (key, Prediction(name_of(key, picture), error=error))
         self.workers[self.workers.index(worker)] = _Worker(self.start, self.shared, self.how)
 
     def stop(self) -> None:

@@ -222,7 +222,7 @@ def test_run_gives_other_outputs(roiops, model, picture):
         (["--input", "data=[[1]]", "--outputs", "fc_otput"], 1, "did you mean 'fc_output'"),
         (["--input", "data=[[1]]", "--outputs", "?"], 1, "no output '?'; the graph's own are softmax_output"),
         (["--input", "data=[[1]]", "--output", "no/o.npz"], 1, "--output no/o.npz: there is no folder no"),
-        (["--input", "x=a.png"], 1, "'x' is not an input (it takes data)"),
+        (["--input", "x=a.png"], 1, "'x' is not an input of the model (it takes data)"),
         (
             ["--input", "data=[[[[1]],[[2]],[[3]]]]", "--draw", "d.png"],
             2,

@@ -228,7 +228,7 @@ def two_inputs():
     ("make", "text"),
     [
         (lambda: classifier(batch=0), "batch must be at least 1, got 0"),
-        (lambda: classifier(input="dat"), "'dat' is not an input; did you mean 'data'"),
+        (lambda: classifier(input="dat"), "'dat' is not an input of the model; did you mean 'data'"),
         (
             lambda: PictureModel(two_inputs(), {}).predict([]),
             "which input takes the picture.* one of left, right",
