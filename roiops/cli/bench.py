@@ -21,12 +21,10 @@ from ..errors import MXNetError
 from ..graph.nodes import topological_order
 from .common import (
     add_device,
-    add_import,
+    add_model,
     add_shapes,
-    add_with,
     bind,
     dtype_name,
-    import_modules,
     open_model,
     positive,
     refuse,
@@ -41,13 +39,7 @@ _APART = "operators one by one, none merged with the next"
 
 
 def configure(parser) -> None:
-    parser.add_argument(
-        "symbol",
-        nargs="?",
-        metavar="SYMBOL.json",
-        help="a saved graph, or MODULE:FUNCTION; none: the ROI operators",
-    )
-    add_with(parser)
+    add_model(parser, nargs="?")
     parser.add_argument("--params", metavar="PARAMS", help="its parameters, or their epoch")
     parser.add_argument("--dtype", type=dtype_name, metavar="TYPE", help="convert them, as to float32")
     add_shapes(parser)
@@ -63,11 +55,11 @@ def configure(parser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     add_device(parser)
-    add_import(parser)
 
 
 def execute(args) -> None:
-    import_modules(args.imports)
+    from ..kernels.jit import num_threads
+
     if args.symbol:
         refuse(args, "is for the ROI operators, without a model", "match", "rois")
         rows = _model(args)
@@ -76,22 +68,17 @@ def execute(args) -> None:
         rows = _roi_operators(args)
     if not rows:
         raise MXNetError(f"--match: no ROI operator that is timed has {args.match!r} in its name")
+    threads = num_threads()
     if args.json:
-        print(json.dumps({"threads": _threads(), "results": rows}, indent=2))
+        print(json.dumps({"threads": threads, "results": rows}, indent=2))
         return
-    print(f"threads: {_threads()}")
+    print(f"threads: {threads}")
     print(
         table(
             [("what", "median ms", "quartiles", "calls")]
             + [(r["name"], f"{r['median_ms']:.3f}", _span(r), r["calls"]) for r in rows]
         )
     )
-
-
-def _threads() -> int:
-    from ..kernels.jit import num_threads
-
-    return num_threads()
 
 
 def _span(row) -> str:

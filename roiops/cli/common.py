@@ -1,6 +1,7 @@
 """What several sub-commands share: arguments and how their values are written."""
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..context import Context
 from ..errors import FormatError
-from .blocks import graph_and_params, import_module, is_block
+from .blocks import graph_and_params, is_block
 
 _NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
 
@@ -28,13 +29,13 @@ def named(text: str) -> tuple[str, str]:
     return match.group(1), match.group(2)
 
 
-def shape_argument(text: str) -> tuple[str, tuple[int, ...]]:
-    """``data=1,3,600,800`` as a name and a shape."""
+def _shape(text: str, example: str, names: bool) -> tuple[str, tuple]:
+    """``data=1,3,600,800`` as a name and a shape; with ``names`` also ``data=N,3,H,W``."""
     name, value = named(text)
     items = [item.strip() for item in value.strip("()[] ").split(",") if item.strip()]
-    if not all(item.isdecimal() and int(item) for item in items):
-        raise argparse.ArgumentTypeError(f"must be like data=1,3,600,800, each above 0, got {text!r}")
-    return name, tuple(map(int, items))
+    if not all(int(each) if each.isdecimal() else names and each.isidentifier() for each in items):
+        raise argparse.ArgumentTypeError(f"must be like {example}, each above 0, got {text!r}")
+    return name, tuple(int(each) if each.isdecimal() else each for each in items)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -107,6 +108,14 @@ def refuse(args, why: str, *names: str) -> None:
             args.parser.error(f"--{name.replace('_', '-')} {why}")
 
 
+def add_model(parser, **how) -> None:
+    """The model, the arguments of a Gluon model's function, and modules that the model needs."""
+    told = "the graph's file, what its name begins with, or MODULE:FUNCTION"
+    parser.add_argument("symbol", metavar="MODEL", help=told, **how)
+    add_with(parser)
+    add_import(parser)
+
+
 def add_import(parser) -> None:
     parser.add_argument(
         "--import",
@@ -118,12 +127,13 @@ def add_import(parser) -> None:
     )
 
 
-def add_shapes(parser, kind=shape_argument, example="data=1,3,600,800") -> None:
+def add_shapes(parser, names: bool = False) -> None:
+    example = "data=1,3,600,800" + (" or data=N,3,H,W" if names else "")
     parser.add_argument(
         "--shape",
         action=_Named,
         default={},
-        type=kind,
+        type=functools.partial(_shape, example=example, names=names),
         metavar="NAME=N,...",
         help=f"shape of an input, such as {example}; repeat for each input",
     )
@@ -196,12 +206,6 @@ def bind(args, symbol, device="cpu") -> tuple:
     if isinstance(symbol, str):
         symbol, _ = read_symbol(symbol)
     return symbol, symbol.simple_bind(device, grad_req="null", **args.shape)
-
-
-def import_modules(names) -> None:
-    """Import the user's modules."""
-    for name in names:
-        import_module(name, f"--import {name}")
 
 
 def given_array(args, name: str, value: str) -> np.ndarray | None:

@@ -25,16 +25,13 @@ import numpy as np
 
 from ..models.pictures import PRESETS, Preprocessing, read_image
 from .common import (
-    add_import,
     add_inputs,
+    add_model,
     add_outputs,
     add_shapes,
-    add_with,
     dtype_name,
     find_model,
     given_array,
-    import_modules,
-    named,
     note,
     refuse,
     table,
@@ -46,28 +43,13 @@ SUMMARY = "write a saved model as ONNX; compare the two in onnxruntime"
 _CHECKED_BATCH, _CHECKED_SIDE = 1, 256
 
 
-def _open_shape(text: str) -> tuple[str, tuple]:
-    """``data=N,3,H,W`` as a name and a shape of numbers and names."""
-    name, value = named(text)
-    items = [item.strip() for item in value.strip("()[] ").split(",") if item.strip()]
-    shape = tuple(int(item) if item.isdecimal() else item for item in items)
-    if any(isinstance(item, str) and not item.isidentifier() for item in shape):
-        raise argparse.ArgumentTypeError(f"must be like data=1,3,600,800 or data=N,3,H,W, got {text!r}")
-    return name, shape
-
-
 def configure(parser) -> None:
-    parser.add_argument(
-        "symbol",
-        metavar="SYMBOL.json",
-        help="the graph, what the names of both begin with, or MODULE:FUNCTION",
-    )
-    add_with(parser)
+    add_model(parser)
     parser.add_argument(
         "params", nargs="?", metavar="PARAMS", help="its parameters, or their epoch; the last by default"
     )
     parser.add_argument("target", metavar="MODEL.onnx", help="the file to write")
-    add_shapes(parser, _open_shape, "data=1,3,600,800 or data=N,3,H,W")
+    add_shapes(parser, names=True)
     add_outputs(parser)
     parser.add_argument(
         "--opset", type=int, metavar="N", help="version of ONNX's operators, 17 to 22 (default: the least)"
@@ -94,13 +76,11 @@ def configure(parser) -> None:
         once=True,
     )
     checks.add_argument("--preset", choices=PRESETS, default="raw", help="how pictures become arrays")
-    add_import(parser)
 
 
 def execute(args) -> int:
     from ..models import archive, onnx
 
-    import_modules(args.imports)
     onnx.write.import_onnx()
     if not args.target.endswith(".onnx"):
         args.parser.error(f"MODEL.onnx, the file to write, comes last, got {args.target}")

@@ -17,18 +17,13 @@ must be given for sizes, arithmetic and memory to be known; leaving them out is 
 
 import json
 
-from .common import add_import, add_shapes, add_with, dtype_name, import_modules, open_model, refuse
+from .common import add_model, add_shapes, dtype_name, open_model, refuse
 
 SUMMARY = "operators, inputs, outputs, parameters, arithmetic and memory of a saved model"
 
 
 def configure(parser) -> None:
-    parser.add_argument(
-        "symbol",
-        metavar="SYMBOL.json",
-        help="the graph, of any MXNet; what its name begins with; or MODULE:FUNCTION",
-    )
-    add_with(parser)
+    add_model(parser)
     parser.add_argument(
         "--params", metavar="FILE", help="its parameters, or their epoch, to be compared with the graph"
     )
@@ -36,7 +31,6 @@ def configure(parser) -> None:
     parser.add_argument(
         "--dtype", type=dtype_name, metavar="TYPE", help="take the parameters to be converted to this"
     )
-    add_import(parser)
     parser.add_argument(
         "--layers", action="store_true", help="also list every layer, with its output's shape"
     )
@@ -50,7 +44,6 @@ def execute(args) -> int:
 
     if args.json:
         refuse(args, "prints a table; without --json", "layers")
-    import_modules(args.imports)
     symbol, params = open_model(args, args.symbol, args.params)
     found = inspect_model(symbol, params, args.shape, dtype=args.dtype, source=args.symbol)
     if args.json:

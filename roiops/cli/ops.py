@@ -9,7 +9,7 @@ Any of an operator's names will do:
 import json
 
 from ..errors import MXNetError
-from .common import add_import, import_modules, refuse, table
+from .common import add_import, refuse, table
 
 SUMMARY = "the registered operators, or one with its inputs and parameters"
 
@@ -26,7 +26,6 @@ def configure(parser) -> None:
 def execute(args) -> None:
     from .. import registry
 
-    import_modules(args.imports)
     if args.name is not None:
         refuse(args, "lists operators; give it without a NAME", "match")
         prop = registry.get(_registered_name(args.name, registry))

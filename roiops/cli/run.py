@@ -54,14 +54,12 @@ from ..ndarray.files import replacing
 from .common import (
     ARRAYS,
     add_device,
-    add_import,
     add_inputs,
+    add_model,
     add_outputs,
-    add_with,
     dtype_name,
     find_model,
     given_array,
-    import_modules,
     note,
     numbers,
     of_numbers,
@@ -87,10 +85,7 @@ _FOR_PICTURES = ("preset", "batch", "workers", "draw", "threshold", "box_stds")
 
 
 def configure(parser) -> None:
-    parser.add_argument(
-        "symbol", metavar="MODEL", help="the graph's file, what its name begins with, or MODULE:FUNCTION"
-    )
-    add_with(parser)
+    add_model(parser)
     parser.add_argument(
         "rest",
         nargs="*",
@@ -166,13 +161,11 @@ def configure(parser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON, a line for each picture")
     add_device(parser)
-    add_import(parser)
 
 
 def execute(args) -> int:
     from .. import models
 
-    import_modules(args.imports)
     ending = Path(args.output or "").suffix
     if args.output and ending not in (".npz", ".json", ".jsonl"):
         args.parser.error(f"--output must end in .npz, .json or .jsonl, got {args.output}")

@@ -28,7 +28,6 @@ from .common import (
     add_with,
     bind,
     dtype_name,
-    import_modules,
     open_model,
     positive,
     refuse,
@@ -53,7 +52,6 @@ def configure(parser) -> None:
 
 
 def execute(args) -> None:
-    import_modules(args.imports)
     of_model = len(args.names) == 1 and _is_model(args.names[0])
     if of_model:
         refuse(args, "is for operators; a model has its own", "dtype")

@@ -57,10 +57,10 @@ def find_detections(
     nms : float
         Overlap above which the lesser of two boxes of an R-CNN is dropped.
     """
-    arrays = [np.asarray(a, dtype=np.float64) for a in outputs.values()]
+    arrays, of_gluon = _arrays(outputs)
     shapes = [a.shape for a in arrays]
     rows = masks = None
-    if len(arrays) >= 3 and _is_gluon(shapes):
+    if of_gluon:
         boxes = arrays[2]
         columns = (each.reshape(*boxes.shape[:2], 1) for each in arrays[:2])
         rows = np.concatenate([*columns, boxes], axis=2)
@@ -93,17 +93,18 @@ def class_count(outputs: dict[str, np.ndarray]) -> int | None:
 
     Those of the R-CNN family do: they have a score for each class. Rows of the best classes do not.
     """
-    arrays = [np.asarray(a, dtype=np.float64) for a in outputs.values()]
-    shapes = [a.shape for a in arrays]
-    if len(arrays) < 3 or _is_gluon(shapes):
-        return None
-    found = _rois_first(arrays)
+    arrays, of_gluon = _arrays(outputs)
+    found = None if of_gluon else _rois_first(arrays)
     return None if found is None else found[1].shape[1] - 1
 
 
-def _is_gluon(shapes) -> bool:
-    ids, scores, boxes = shapes[:3]
-    return len(boxes) == 3 and boxes[2] == 4 and ids == scores and ids in (boxes[:2], (*boxes[:2], 1))
+def _arrays(outputs) -> tuple[list[np.ndarray], bool]:
+    """The outputs as float64, and whether they are GluonCV's classes, scores and boxes."""
+    arrays = [np.asarray(a, dtype=np.float64) for a in outputs.values()]
+    if len(arrays) < 3:
+        return arrays, False
+    ids, scores, boxes = (a.shape for a in arrays[:3])
+    return arrays, boxes[2:] == (4,) and ids == scores and ids in (boxes[:2], (*boxes[:2], 1))
 
 
 def _from_rows(rows, height, width, threshold, masks=None) -> list[Detection]:
