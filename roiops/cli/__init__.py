@@ -30,7 +30,7 @@ A first look at a model nobody remembers:
 
 _EPILOG = """\
 `roiops COMMAND --help` explains one command, with examples.
-Exit codes: 0 done, 1 it could not be done (the reason is on standard error), 2 wrong usage.
+Exit codes: 0 done, 1 it could not be done (the reason is on standard error), 2 wrong usage, 130 interrupted.
 ROIOPS_TRACEBACK=1, or --traceback, shows where in the program an error arose.
 """
 

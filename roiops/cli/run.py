@@ -32,7 +32,8 @@ Presets are how the published families take pictures; single flags override them
 Understood and drawn are detections (rows of class, score and box; GluonCV's classes, scores and boxes,
 CenterNet's and Mask R-CNN's among them; an R-CNN's rois, probabilities and deltas), class probabilities and
 segmentation. A picture that cannot be read is reported and left out; the exit code is then 1 at the end, and
---resume tries it again. What is wrong for every picture, such as class names that do not fit, ends the run.
+--resume tries it again. --output and --draw replace what is there, but nothing that the run reads, and no
+.jsonl file. What is wrong for every picture, such as class names that do not fit, ends the run.
 """
 
 import collections

@@ -663,6 +663,17 @@ def test_an_input_comes_from_one_place(roiops, model, picture, tmp_path):
     assert (code, "values are JSON, in brackets: 'data=[[1,2]]'" in err) == (2, True)
 
 
+def test_convert_names_the_file_that_cannot_be_written(roiops, model, tmp_path, monkeypatch):
+    pytest.importorskip("onnx")
+
+    def refuse(prefix, dir):
+        raise PermissionError(13, "Permission denied", f"{dir}/{prefix}1234")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    code, _, err = roiops("convert", *model, tmp_path / "n.onnx", "--shape", "data=1,3,4,4")
+    assert (code, f"error: {tmp_path / 'n.onnx'}: Permission denied\n" in err) == (1, True)
+
+
 def test_outputs_do_not_replace_what_is_read(roiops, model, picture, tmp_path):
     (tmp_path / "names.json").write_text("a\nb\nc\nd\ne\nf\n")
     np.savez(tmp_path / "x.npz", data=np.ones((1, 3, 2, 2), np.float32))

@@ -172,7 +172,10 @@ def save(model, path, *, force: bool = False) -> list[Path]:
             raise GraphError(f"{each} exists already; --force (force=True) overwrites it")
     if not path.parent.is_dir():
         raise GraphError(f"{path.parent}: no such folder")
-    scratch = Path(tempfile.mkdtemp(prefix=".onnx-", dir=path.parent))
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix=".onnx-", dir=path.parent))
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
         onnx.save_model(
             model,
