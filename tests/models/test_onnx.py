@@ -590,12 +590,12 @@ def test_the_command_checks_with_arrays_of_files(saved, tmp_path, capsys):
 def test_the_command_says_what_is_wrong(saved, capsys):
     assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "im_info=1,3"]) == 1
     assert "does not follow from the shapes given" in capsys.readouterr().err
-    for shape, message in (
-        ("dta=1,3,64,64", "a shape is given for 'dta', which is no input; did you mean 'data'?"),
-        ("data=0,3,64,64", "the lengths of data must be 1 or more, or names, got (0, 3, 64, 64)"),
-    ):
-        assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", shape]) == 1
-        assert message in capsys.readouterr().err
+    assert cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "dta=1,3,64,64"]) == 1
+    assert "a shape is given for 'dta', which is no input; did you mean 'data'?" in capsys.readouterr().err
+    with pytest.raises(mx.MXNetError, match="the lengths of data must be 1 or more, or names, got"):
+        to_onnx(
+            f"{saved}-symbol.json", f"{saved}-0003.params", shapes={"data": (0, 3, 64, 64), "im_info": (1, 3)}
+        )
     for value, message in (
         ("data=[1,2]", "--input data: its shape is (2,), but --shape says 1,3,64,64"),
         ("image=[1,2]", "--input image: the model has no such input; it takes data, im_info"),
@@ -608,9 +608,10 @@ def test_the_command_says_what_is_wrong(saved, capsys):
     arguments = ["--shape", "data=1,3,64,64", "--shape", "im_info=1,3", "--force"]
     assert cli.main(["convert", str(saved), str(saved.parent / "folder.onnx"), *arguments]) == 1
     assert "folder.onnx is a folder" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", "data=1,3,6-4"])
-    assert "must be like data=1,3,600,800 or data=N,3,H,W" in capsys.readouterr().err
+    for shape in ("data=1,3,6-4", "data=0,3,64,64"):
+        with pytest.raises(SystemExit):
+            cli.main(["convert", str(saved), f"{saved}.onnx", "--shape", shape])
+        assert "must be like data=1,3,600,800 or data=N,3,H,W, each above 0" in capsys.readouterr().err
     assert not Path(f"{saved}.onnx").exists()
 
 
