@@ -2,7 +2,8 @@
 
 numba compiles one function at a time in a process, but what any process has compiled is on disk for all. So
 the first forward of a graph has helpers: each goes through the graph from another place, backwards, on zeros
-(:func:`warmup.help_out`). Who compiles which kernel, they agree on by :mod:`kernels.claims`.
+(``warmup.help_out``). The first call of a single operator has one, for what its kernel calls by an address
+(:func:`jit.separate`). Who compiles which kernel, they agree on by :mod:`kernels.claims`.
 ``ROIOPS_JOBS`` says how many processes compile at most, this one among them.
 """
 
@@ -16,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .kernels.claims import CAN_SHARE
+from .kernels import claims
 from .processors import share
 
 #: Processes at most, if nobody says more, and bytes that all helpers together may take for arrays.
@@ -66,7 +67,7 @@ def _can_start() -> bool:
     is_python = Path(sys.executable or "").name.startswith(("python", "pypy")) and not hasattr(sys, "frozen")
     ranks = "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"
     is_rank = any(name in os.environ for name in ranks)  # the others do the same
-    return is_python and not is_rank and CAN_SHARE and os.environ.get("ROIOPS_CACHE") != "0"
+    return is_python and not is_rank and claims.CAN_SHARE and os.environ.get("ROIOPS_CACHE") != "0"
 
 
 def helpers_for(size: int, wanted: int | None = None) -> int:
@@ -100,6 +101,15 @@ def start(task: dict, count: int) -> None:
                 stderr=subprocess.DEVNULL,
             )
             _running.append(helper)
+
+
+def start_one(task: dict) -> None:
+    """Start a process on a task if there is none that helps already."""
+    if not any(each.poll() is None for each in _running) and helpers_for(0) > 0:
+        start(task, 1)
+
+
+claims.ask_for_help = start_one
 
 
 @atexit.register

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import importlib
 import json
 import os
 import sys
@@ -169,9 +170,13 @@ def run_example(name, params, count, dtype, ctx, request="write"):
 
 
 def calls_of(task: dict) -> list:
-    """The calls that need what is to be compiled, of a graph or of operators."""
+    """The calls that need what is to be compiled, of a graph, of operators or of a function of kernels."""
     from .graph.symbol import load_json
+    from .kernels.numba_insides import compile_separate
 
+    if "function" in task:
+        importlib.import_module(task["function"].rpartition(".")[0])
+        return [functools.partial(compile_separate, task["function"], task["kinds"])]
     if "operators" in task:
         return [call for _, call in calls_of_operators(task["operators"], task["dtypes"])]
     symbol = load_json(task["symbol"])

@@ -132,6 +132,30 @@ def test_the_first_forward_of_a_graph_is_helped(tmp_path, request_):
         assert (float(value), int(count), codes) == (2.0, helpers, ["0"] * helpers)
 
 
+ONE_OPERATOR = """
+import numpy as np
+import roiops as mx
+from roiops import compiling
+
+rois = mx.nd.array([[0, 0, 0, 1, 1]])
+out = mx.nd.ROIPooling(mx.nd.ones((1, 1, 2, 2)), rois, pooled_size=(2, 2), spatial_scale=1)
+print(out.asnumpy().sum(), len(compiling._running))
+for each in compiling._running:
+    print(each.wait(timeout=120))
+"""
+
+
+def test_a_call_of_one_operator_is_helped(tmp_path):
+    """Its kernel and what it calls by an address are two processes' work, and one file each."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "ROIOPS_JOBS": "2"}
+    for helpers in 1, 0:
+        command = [sys.executable, "-c", ONE_OPERATOR]
+        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        value, count, *codes = ran.stdout.split()
+        assert (float(value), int(count), codes) == (4.0, helpers, ["0"] * helpers)
+    assert len(list(tmp_path.rglob("tables.build_spans-*.nbc"))) == 1
+
+
 def _raises(error):
     def call(*args, **options):
         raise error

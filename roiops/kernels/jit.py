@@ -29,6 +29,7 @@ from .numba_insides import (
     KEEP,
     KERNEL,
     UNCOUNTED,
+    as_kernel,
     compiler_lock,
     entry_of,
     kept_size,
@@ -37,11 +38,15 @@ from .numba_insides import (
     make_inner,
     remember_source,
     run_kept,
+    separate_call,
     threads_counter,
     threads_launcher,
     watch_cache,
 )
 from .threads_apart import keep_apart
+
+#: Whether numba's insides are put to use.
+_INSIDES = INSIDES and not numba.config.DISABLE_JIT
 
 
 def _cache_wanted() -> bool:
@@ -61,9 +66,12 @@ def njit(function=None, **options):
         except RuntimeError:  # numba found no folder it may write to
             pass
         else:
+            as_kernel(compiled)
             watch_cache(compiled, function)
             return compiled
-    return numba.njit(cache=False, **options)(function)
+    compiled = numba.njit(cache=False, **options)(function)
+    as_kernel(compiled)
+    return compiled
 
 
 def inner(function=None, *, makes_arrays=True, **options):
@@ -84,6 +92,38 @@ def inner(function=None, *, makes_arrays=True, **options):
     return make_inner(
         function, functools.partial(njit, **options), error_model="numpy", nogil=True, **options
     )
+
+
+def separate(returns, *, makes_arrays=True):
+    """A decorator: compile a function by itself, once for all kernels that call it.
+
+    It is for a large part that several kernels have. They call it by its address, which costs some
+    nanoseconds, and another process may compile it meanwhile. The kernels are compiled without knowing more
+    of it than ``returns(*kinds)``: numba's type of its result for arguments of these types.
+    """
+    options = {} if makes_arrays else UNCOUNTED
+
+    def decorate(function):
+        if not _INSIDES:
+            return inner(function, **options)
+        remember_source(function)
+        call = separate_call(function, functools.partial(njit, **options), returns)
+        code = function.__code__
+        names = ", ".join(code.co_varnames[: code.co_argcount])
+        return inner(_in_place_of(function, names, f"return _call(({names},))", {"_call": call}), **options)
+
+    return decorate
+
+
+def _in_place_of(function, names: str, body: str, globals_: dict):
+    """A function of arguments ``names`` that stands where ``function`` does, in numba's cache too."""
+    code = function.__code__
+    source = "\n" * (code.co_firstlineno - 1) + f"def {function.__name__}({names}):\n    {body}\n"
+    found = {**globals_, "__name__": function.__module__}
+    exec(compile(source, code.co_filename, "exec"), found)
+    made = found[function.__name__]
+    made.__qualname__, made.made_of = function.__qualname__, function
+    return made
 
 
 def _tell_apart(function) -> None:
@@ -168,7 +208,7 @@ class Calls:
 
     def repeated(self, kernels):
         """A call of kernels, each with its number of threads and its arguments, one after the other."""
-        if _DIVIDES and _layer != "workqueue":
+        if _INSIDES and _layer != "workqueue":
             return self._kept(kernels)
         return in_turn(
             *(
@@ -343,10 +383,6 @@ class use_threads:
             numba.set_num_threads(self._mask)
 
 
-#: Whether one compiled function has numba's threads run the parts of a loop.
-_DIVIDES = INSIDES and not numba.config.DISABLE_JIT
-
-
 def _run(function, threads, *args):
     """Call ``function(launcher, parts, *args)`` with as many threads as :func:`num_threads` has allowed."""
     if threads > 1 and _layer == "workqueue":
@@ -367,7 +403,7 @@ class _Parallel:
     def compiled(self):
         """``f(launcher, parts, *args)``, for any number of parts."""
         function = self.__wrapped__
-        if not _DIVIDES:
+        if not _INSIDES:
             return _by_threads_of_python(njit(function, **self._options))
         body = inner(function, **self._options)
         return njit(_with_launcher(function, launcher_of(body)), **self._options)
@@ -403,20 +439,11 @@ def _by_threads_of_python(part):
 
 
 def _with_launcher(function, launch):
-    """``function`` without its first argument; how threads are launched, and how many, instead.
-
-    It stands where ``function`` does, in numba's cache too.
-    """
+    """``function`` without its first argument; how threads are launched, and how many, instead."""
     code = function.__code__
     names = ", ".join(code.co_varnames[1 : code.co_argcount])
-    source = "\n" * (code.co_firstlineno - 1) + (
-        f"def {function.__name__}(_launcher, _parts, {names}):\n    _launch(_launcher, _parts, ({names},))\n"
-    )
-    names = {"_launch": launch, "__name__": function.__module__}
-    exec(compile(source, code.co_filename, "exec"), names)
-    made = names[function.__name__]
-    made.__qualname__, made.made_of = function.__qualname__, function
-    return made
+    body = f"_launch(_launcher, _parts, ({names},))"
+    return _in_place_of(function, f"_launcher, _parts, {names}", body, {"_launch": launch})
 
 
 def parallel(function=None, *, makes_arrays=True, **options):
@@ -446,7 +473,7 @@ def shared(function=None, **options):
         return functools.partial(shared, **options)
     remember_source(function)
     body = inner(function, **options)
-    if _DIVIDES:
+    if _INSIDES:
         return inner(_with_launcher(function, launcher_of(body)), makes_arrays=False)
 
     @inner(makes_arrays=False)

@@ -1,6 +1,6 @@
 """What is asked of numba's insides, all of it; numba may change them in any release.
 
-Six things rest on them. Where any of them is not there, all six take a plain form that needs nothing but
+Seven things rest on them. Where any of them is not there, all seven take a plain form that needs nothing but
 ``numba.njit``:
 
 - a disk cache that notices changes in what a kernel calls into, and outlives damaged files; the plain one is
@@ -9,6 +9,8 @@ Six things rest on them. Where any of them is not there, all six take a plain fo
   compile first, and reads the kernel's bitcode beside its machine code;
 - functions that are compiled as parts of kernels only; plain ones are compiled by themselves as well, which
   takes longer and computes the same;
+- functions that kernels call by their address, compiled once for all of them; plain ones are compiled into
+  each kernel;
 - kernels whose loop is divided among threads, compiled once for one thread and for several, and calls of
   them that are kept with their arguments; plain ones are run by threads of Python, which start more slowly;
 - calls of a compiled function that do not look at the types of the arguments again; plain ones do;
@@ -17,6 +19,7 @@ Six things rest on them. Where any of them is not there, all six take a plain fo
 That is decided here, once, by what is there and not by numba's version; ``INSIDES`` says how.
 """
 
+import base64
 import contextlib
 import ctypes
 import functools
@@ -24,6 +27,7 @@ import gc
 import hashlib
 import importlib.util
 import os
+import pickle
 import re
 import sys
 import threading
@@ -57,13 +61,14 @@ except ImportError:
 
 _NEEDED = (
     (FunctionCache, "load_overload _load_overload save_overload disable enable"),
-    (JITCodeLibrary, "_optimize_final_module _finalize_final_module _unserialize _get_module_for_linking"),
+    (JITCodeLibrary, "_optimize_functions _optimize_final_module _finalize_final_module _unserialize"),
+    (JITCodeLibrary, "_get_module_for_linking get_pointer_to_function"),
     (CompileResult, "_rebuild _find_referenced_environments"),
-    (CompileResultCacheImpl, "reduce"),
+    (CompileResultCacheImpl, "reduce rebuild"),
     (runtime, "c_helpers"),
     (Compiler, "compile_extra define_pipelines"),
     (CPUDispatcher, "get_call_template add_overload compile targetdescr typeof_pyval"),
-    (CPUCallConv, "return_user_exc return_status_propagate"),
+    (CPUCallConv, "return_user_exc return_status_propagate call_function get_function_type"),
     (BaseContext, "call_internal call_internal_no_propagate add_linking_libs make_tuple"),
     (DefaultOptions, "_nrt"),
 )
@@ -155,6 +160,14 @@ class _Cache(FunctionCache):
         except Exception:  # reading back what was cut short can fail in any way
             return None
 
+    def has(self, signature) -> bool:
+        """Whether a kernel is on disk."""
+        try:
+            key = self._index_key(signature, CPUDispatcher.targetdescr.target_context.codegen())
+            return self._cache_file.load(key) is not None
+        except Exception:  # as in reading
+            return False
+
     def _claim(self):
         return self._cache_file._cache_path, self._cache_file._index_path
 
@@ -170,9 +183,12 @@ class _Cache(FunctionCache):
                 claims.give_back(*self._claim())
         return found
 
-    def save_overload(self, *args):
+    def save_overload(self, signature, result):
+        if getattr(result.library, "is_saved", False):
+            return
+        result.library.is_saved = True
         try:
-            super().save_overload(*args)
+            super().save_overload(signature, result)
         except Exception:
             self.disable()
         finally:
@@ -191,7 +207,17 @@ class _Contents(CompileResultCacheImpl):
         # An environment has the Python objects that a part uses. Most have none, and hundreds take time.
         *contents, environments = super().reduce(result)
         needs_all = _tells_numbers(result.library)
-        return (*contents, tuple(each for each in environments if each.consts or needs_all))
+        environments = tuple(each for each in environments if each.consts or needs_all)
+        calls = [(each.function.name, each.kinds) for each in _addresses_in(result.library)]
+        return (*contents, environments, calls)
+
+    def rebuild(self, context, payload):
+        *contents, calls = payload
+        # Machine code that is read finds the places of these addresses by name.
+        addresses = [_separate[name].address(kinds) for name, kinds in calls]
+        result = super().rebuild(context, contents)
+        result.library.addresses = addresses
+        return result
 
 
 class _Loaded(JITCodeLibrary):
@@ -249,6 +275,12 @@ def remember_source(function) -> None:
             _stamp(function)
 
 
+def as_kernel(compiled) -> None:
+    """Let a compiled function find what it calls by an address."""
+    if INSIDES and type(compiled) is CPUDispatcher:
+        compiled.__class__ = _Dispatcher
+
+
 def watch_cache(compiled, function) -> None:
     """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
     if INSIDES and type(getattr(compiled, "_cache", None)) is FunctionCache:
@@ -273,7 +305,32 @@ def cache_folders_at_home(folder: str) -> list[str]:
         return []
 
 
-class _PartLibrary(JITCodeLibrary):
+#: Whether LLVM's passes can be named one by one: numba 0.62 or later.
+_HAS_PASSES = hasattr(getattr(llvm, "FunctionPassManager", None), "add_sroa_pass")
+
+
+class _KernelLibrary(JITCodeLibrary):
+    """The code of a kernel.
+
+    numba optimises each function by itself first, as far as LLVM can, and then the whole. That what is on the
+    stack comes into registers is enough at first, for a fifth of the time.
+    """
+
+    def _optimize_functions(self, module):
+        if not _HAS_PASSES:
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        passes = llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        builder = self._codegen._pass_builder()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+
+class _PartLibrary(_KernelLibrary):
     """The code of a part of a kernel; it is optimised and turned into machine code where it is used."""
 
     def _optimize_final_module(self):
@@ -349,6 +406,8 @@ def _remembered(typing):
 class _KernelCompiler(_LeanCompiler):
     def compile_extra(self, func):
         self.state.flags.no_cfunc_wrapper = True  # nothing calls a kernel from C
+        self.state.library = _KernelLibrary(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
         # numba's lock of the compiler is held. What it makes lives until it is done: looking for garbage
         # among it takes a sixth of the time, and finds little.
         collects = gc.isenabled()
@@ -424,6 +483,124 @@ class Inner:
         return self._make_entry(self.py_func)
 
 
+class _Dispatcher(CPUDispatcher):
+    """What compiles a kernel. Whoever gets to see the kernel finds what it calls by an address there, too."""
+
+    def add_overload(self, result):
+        addresses = _addresses_in(result.library)
+        if addresses:
+            # What is called may be another process's turn to compile, which waits for this kernel.
+            self._cache.save_overload(result.signature.args, result)
+            for each in addresses:
+                each.find()
+        super().add_overload(result)
+
+
+class _Address:
+    """The address of a function of :func:`separate`, for some types of arguments.
+
+    It is in memory that machine code knows by a name, so that code on disk does without the address itself.
+    """
+
+    def __init__(self, function, kinds):
+        self.function, self.kinds, self._memory = function, kinds, ctypes.c_int64()
+        self.returned = function.returns(*kinds)
+        told = f"{kinds} {self.returned}".encode()
+        self.name = f"roiops.address.{function.name}.{hashlib.sha256(told).hexdigest()[:16]}"
+        llvm.add_symbol(self.name, ctypes.addressof(self._memory))
+
+    def find(self) -> None:
+        """Have the function compiled, or read from disk."""
+        if self._memory.value:
+            return
+        compiled = self.function.compiled
+        compiled.compile(self.kinds)
+        found = compiled.overloads[self.kinds]
+        if found.signature.return_type != self.returned:
+            returned = found.signature.return_type
+            raise TypeError(f"{self.function.name} returns {returned}, and said {self.returned}")
+        self._memory.value = found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+
+    def ask_for_help(self) -> None:
+        """Let another process compile the function, while this one compiles what calls it."""
+        cache = self.function.compiled._cache
+        if not self._memory.value and isinstance(cache, _Cache) and not cache.has(self.kinds):
+            kinds = base64.b64encode(pickle.dumps(self.kinds)).decode()
+            claims.ask_for_help({"function": self.function.name, "kinds": kinds})
+
+
+class _Separate:
+    """What :func:`separate` makes of a function: its addresses, and how it is called."""
+
+    def __init__(self, function, make_entry, returns):
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self.returns, self._function, self._make_entry, self._addresses = returns, function, make_entry, {}
+        _separate[self.name] = self
+
+    @functools.cached_property
+    def compiled(self):
+        return self._make_entry(self._function)
+
+    def address(self, kinds) -> _Address:
+        if kinds not in self._addresses:
+            self._addresses[kinds] = _Address(self, kinds)
+        return self._addresses[kinds]
+
+    def call(self):
+        """In a compiled function, ``call(arguments)`` calls it with those of a tuple."""
+
+        @intrinsic
+        def call(typing, arguments):
+            address = self.address(tuple(map(unliteral, arguments.types)))
+            address.ask_for_help()
+
+            def generate(context, builder, signature, values):
+                returned, kinds, convention = address.returned, address.kinds, context.call_conv
+                given = cgutils.unpack_tuple(builder, values[0])
+                given = [
+                    context.cast(builder, *each) for each in zip(given, arguments.types, kinds, strict=True)
+                ]
+                place = builder.module.globals.get(address.name)
+                if place is None:
+                    number = llvmlite.ir.IntType(64)
+                    place = llvmlite.ir.GlobalVariable(builder.module, number, address.name)
+                pointer = convention.get_function_type(returned, kinds).as_pointer()
+                function = builder.inttoptr(builder.load(place), pointer)
+                status, value = convention.call_function(builder, function, returned, kinds, given)
+                with cgutils.if_unlikely(builder, status.is_error):
+                    convention.return_status_propagate(builder, status)
+                return value
+
+            return address.returned(arguments), generate
+
+        return call
+
+
+#: By module and name.
+_separate: dict[str, _Separate] = {}
+
+
+def _addresses_in(library) -> list[_Address]:
+    """What a kernel calls by its address."""
+    if isinstance(library, _Loaded):
+        return library.addresses
+    names = {each.name for each in library._final_module.global_variables}
+    return [each for f in _separate.values() for each in f._addresses.values() if each.name in names]
+
+
+def separate_call(function, make_entry, returns):
+    """``call(arguments)`` for compiled functions: it calls ``function``, which is compiled by itself.
+
+    ``returns(*kinds)`` is numba's type of what it returns for arguments of these types.
+    """
+    return _Separate(function, make_entry, returns).call()
+
+
+def compile_separate(name: str, kinds: str) -> None:
+    """Compile what :meth:`_Address.ask_for_help` asked for, whose module has been imported."""
+    _separate[name].compiled.compile(pickle.loads(base64.b64decode(kinds)))
+
+
 def make_inner(function, make_entry, **options):
     """``function``, compiled as a part of those that call it; ``make_entry`` compiles it for other calls."""
     if not INSIDES or numba.config.DISABLE_JIT:
@@ -433,7 +610,7 @@ def make_inner(function, make_entry, **options):
 
 def entry_of(compiled, args):
     """``compiled`` for arguments of the types of ``args``, at which it does not look again."""
-    if not INSIDES or type(compiled) is not CPUDispatcher:  # plain Python without the JIT
+    if not INSIDES or not isinstance(compiled, CPUDispatcher):  # plain Python without the JIT
         return compiled
     known = _entries.setdefault(compiled, {})
     kinds = _kind(compiled, args)

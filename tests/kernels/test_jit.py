@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from roiops.kernels import jit, numba_insides
-from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, within
+from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, separate, within
 
 
 @njit
@@ -178,6 +178,62 @@ def test_an_inner_function_is_an_ordinary_one_when_called_from_python():
     assert quarter(np.float32(6)) == 1.5
     with pytest.raises(ValueError, match="below zero"):
         quarter(-1.0)
+
+
+def _two_arrays(values, scale):
+    return numba.types.UniTuple(values.dtype[::1], 2)
+
+
+@separate(_two_arrays)
+def halves_and_doubles(values, scale):
+    if scale < 0:
+        raise ValueError("a scale below zero")
+    return values / scale, values * scale
+
+
+@njit
+def sum_of_halves(values, scale):
+    return halves_and_doubles(values, scale)[0].sum()
+
+
+@njit
+def sum_of_all(values, scale):
+    halves, doubles = halves_and_doubles(values, 2)
+    return halves.sum() + halves_and_doubles(doubles, scale)[1].sum()
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_separate_function_is_compiled_once_for_all_that_call_it():
+    for dtype in (np.float32, np.float64):
+        values = np.array([2, 6], dtype)
+        for scale in (2, np.int64(2)):
+            assert sum_of_halves(values, scale) == 4
+            assert sum_of_all(values, scale) == 4 + 32
+    with pytest.raises(ValueError, match="a scale below zero"):
+        sum_of_all(np.ones(2), -1)
+    assert halves_and_doubles(np.ones(1), 4)[1].tolist() == [4]  # from Python, too
+    compiled = numba_insides._separate[f"{__name__}.halves_and_doubles"].compiled
+    assert len(compiled.overloads) == 2
+    for kernel in (sum_of_halves, sum_of_all):
+        code = kernel.inspect_asm(kernel.signatures[0])
+        assert "halves_and_doubles" in code  # its name, where the address is found
+        assert "below zero" not in code
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_separate_function_must_return_what_it_said(monkeypatch):
+    monkeypatch.setenv("ROIOPS_CACHE", "0")
+
+    @separate(lambda x: numba.types.float32)
+    def liar(x):
+        return x * 2.0
+
+    @njit
+    def trusting(x):
+        return liar(x)
+
+    with pytest.raises(TypeError, match="liar returns float64, and said float32"):
+        trusting(1.0)
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

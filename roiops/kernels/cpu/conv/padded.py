@@ -8,8 +8,9 @@ results' own place that is the same everywhere.
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
-from ...jit import inner, parallel, within
+from ...jit import inner, parallel, separate, within
 from ..product.panels import copy_run, scale_run
 from ..product.tiles import clear_vector, copy_every_second, copy_vector, scale_vector
 from ..vector import MACHINE_LANES
@@ -135,7 +136,7 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
         at, to = at + at_step, to + length
 
 
-@inner(makes_arrays=False)
+@separate(lambda *kinds: types.none, makes_arrays=False)
 def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     """Copy channels ``[first, last)`` of the images, as the :class:`Prologue` makes them, to a padded image.
 

@@ -145,7 +145,7 @@ def forward_kernel(module, build, run, are_maxima=False):
         _, setting, groups, clear, limits = call
         stray = first_stray(rois, setting.images)
         if stray < 0:
-            plan, table = build(launcher, parts, call, rois)
+            plan, table = build(launcher, parts, call[:3], rois)
             if clear:
                 _clear_ignored(plan, shapes, out, 0)
             if are_maxima and argmax.size:
@@ -163,7 +163,7 @@ def backward_kernel(module, build, run):
     def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
         grad_data, rois, grad_out, argmax = _arrays_at(shapes, numbers, grad_data, rois, grad_out, argmax)
         _, _, groups, accumulate, _ = call
-        plan, table = build(launcher, parts, call, rois)
+        plan, table = build(launcher, parts, call[:3], rois)
         run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
         return np.int64(-1)
 

@@ -3,10 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.vector import pointers_to, room
-from roiops.kernels.jit import inner, shared
+from roiops.kernels.jit import inner, separate, shared
 from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
 
 
@@ -278,14 +279,24 @@ def _fill(share, rules, rois, setting, image, start_y, start_x, table, top):
                 top[r] = span(y, row, bins)[0]
 
 
-# What makes the tables of a call is given ``call``: see :class:`addresses.Kernel`.
+# What makes the tables of a call is given its rules, setting and groups: see :class:`addresses.Kernel`.
 # ``rois`` have the computing type, as the setting has.
 
 
-@inner
+def _returns(*dtypes_of_table):
+    """The numba type of ``(order, image_at)`` and tables, of which None stands for an array of weights."""
+
+    def of(launcher, parts, call, rois):
+        table = [types.Array(dtype or rois.dtype, 1, "C") for dtype in dtypes_of_table]
+        return types.Tuple((types.UniTuple(types.int64[::1], 2), types.Tuple(table)))
+
+    return of
+
+
+@separate(_returns(types.int64, types.int64, types.int32, None))
 def build(launcher, parts, call, rois):
     """``(order, image_at)`` and the tables of both axes (:func:`axes_of`), for means."""
-    rules, setting = call[:2]
+    rules, setting, _ = call
     image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
     start_y = _most_taps(rules, rois, image, setting, 0, whole)
     start_x = _most_taps(rules, rois, image, setting, 1, start_y[image.size])
@@ -304,24 +315,28 @@ def build(launcher, parts, call, rois):
 @inner
 def build_turned(launcher, parts, call, rois):
     """``(order, image_at)`` and the tables that gradients of means read: that of x is turned."""
-    setting, groups = call[1:3]
+    _, setting, groups = call
     plan, (at_y, at_x, pixel, weight) = build(launcher, parts, call, rois)
     columns = turned((at_x, pixel, weight), rois.shape[0], setting.pooled_w, groups[1])
     return plan, (at_y, pixel, weight, *columns)
 
 
-def _builder(of_axis):
-    """What makes ``(order, image_at)`` and ``y + x`` of the arrays of each axis, the first of which says from
-    which pixel on each ROI reads."""
+@separate(_returns(*[types.int64] * 6))
+def build_spans(launcher, parts, call, rois):
+    """``(order, image_at)`` and the spans of both axes (:func:`spans_of`)."""
+    rules, setting, _ = call
+    image = images_of(rois, setting.images)
+    y, x = _spans(rules, rois, image, setting, 0), _spans(rules, rois, image, setting, 1)
+    return sorted_by(image, y[0], setting.images, setting.height), y + x
 
-    @inner
-    def build(launcher, parts, call, rois):
-        rules, setting = call[:2]
-        image = images_of(rois, setting.images)
-        y, x = of_axis(rules, rois, image, setting, 0), of_axis(rules, rois, image, setting, 1)
-        return sorted_by(image, y[0], setting.images, setting.height), y + x
 
-    return build
+@separate(_returns(*[*[types.int64] * 9, None] * 2))
+def build_samples(launcher, parts, call, rois):
+    """``(order, image_at)`` and the samples of both axes (:func:`samples_of`)."""
+    rules, setting, _ = call
+    image = images_of(rois, setting.images)
+    y, x = _samples(rules, rois, image, setting, 0), _samples(rules, rois, image, setting, 1)
+    return sorted_by(image, y[0], setting.images, setting.height), y + x
 
 
 @inner
@@ -336,9 +351,6 @@ def _spans(rules, rois, image, setting, across):
                 if high[k] > 0:
                     first[r] = low[k]
     return first, low, high
-
-
-build_spans = _builder(_spans)
 
 
 @inner
@@ -395,6 +407,3 @@ def _add_samples(rules, axis, r, i, samples, place, tap):
             samples.number[place] = k if valid else -1
             place += 1
     return place, tap
-
-
-build_samples = _builder(_samples)
