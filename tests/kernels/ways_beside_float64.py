@@ -39,8 +39,8 @@ LAYERS = [
 ]
 
 
-def in_float64(of, data, weight, scale, shift, other):
-    """``max(scale * convolution + shift + other, 0)``, tap by tap."""
+def in_float64(of, data, weight, scale, shift, other, slopes):
+    """``scale * convolution + shift + other``, below 0 times ``slopes``, at least -1; tap by tap."""
     batch, per_group, in_group = of.batch, of.channels // of.groups, of.in_group
     padded = np.pad(np.float64(data), ((0, 0), (0, 0), *((p, p) for p in of.pad)))
     sums = np.zeros((batch, of.filters, *of.out_size))
@@ -56,8 +56,9 @@ def in_float64(of, data, weight, scale, shift, other):
                 sums[:, g * in_group : (g + 1) * in_group] += np.einsum(
                     "fc,nchw->nfhw", taps[..., ky, kx], seen
                 )
-    numbers = (np.float64(each[: of.filters, None, None]) for each in (scale, shift))
-    return np.maximum(sums * next(numbers) + next(numbers) + other, 0)
+    scale, shift, slopes = (np.float64(each[: of.filters, None, None]) for each in (scale, shift, slopes))
+    sums = sums * scale + shift + other
+    return np.maximum(np.where(sums < 0, slopes * sums, sums), -1)
 
 
 def main():
@@ -69,7 +70,8 @@ def main():
         weight = RNG.normal(size=shape).astype(np.float32)
         scale, shift = RNG.normal(size=(2, of.filters + ROOM)).astype(np.float32)
         other = RNG.normal(size=(of.batch, of.filters, *of.out_size)).astype(np.float32)
-        right = in_float64(of, data, weight, scale, shift, other)
+        slopes = RNG.normal(size=of.filters + ROOM).astype(np.float32)
+        right = in_float64(of, data, weight, scale, shift, other, slopes)
         for way in convolution.WAYS:
             if not way.suits(of, HERE) or (forced and way.name not in forced):
                 continue
@@ -78,7 +80,7 @@ def main():
             for threads in threads_to_try:
                 out = np.full(right.shape, np.nan, np.float32)
                 with use_threads(threads):
-                    way(of).bind(Arrays(data, weight, scale, shift, activation(floor=0), other, out))()
+                    way(of).bind(Arrays(data, weight, scale, shift, activation(-1, slopes=slopes), other, out))()
                 results.append(out)
             where = f"{way.name}, {HERE.lanes} lanes, {of}"
             limit = (2e-5 if way.name in ("winograd", "dilated") else 3e-6) * np.abs(right).max()

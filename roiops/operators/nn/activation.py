@@ -154,8 +154,11 @@ class LeakyReLUProp(FloatProperty):
     monitored_as_data = True
 
     def follows(self, in_shapes):
-        leaky = self.params.act_type == "leaky"
-        return Following("act", (0,), {"slope": self.params.slope}) if leaky else None
+        kind = self.params.act_type
+        if kind == "leaky":
+            return Following("act", (0,), {"slopes": self.params.slope})
+        of_channels = kind == "prelu" and len(in_shapes[1]) == 1 and len(in_shapes[0]) > 1
+        return Following("prelu", (0,), {}) if of_channels else None
 
     def list_arguments(self):
         return self.arguments if self.params.act_type == "prelu" else self.arguments[:1]

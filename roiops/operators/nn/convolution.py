@@ -170,6 +170,8 @@ def _following_work(conv, work) -> dict:
             found["batch_norm"] = gamma, *statistics, eps
         elif following.kind == "add":
             found["other"] = _as_3d(arrays[0])
+        elif following.kind == "prelu":
+            found["act"] = *found["act"][:2], arrays[0]
         else:
             found["act"] = conv.activation(**following.details)
     return found
@@ -236,7 +238,8 @@ class ConvolutionProp(_ConvolutionBaseProp):
     """Slide a window over one to three spatial axes and take the weighted sum of what it covers."""
 
     param, op = ConvolutionParam, ConvolutionOp
-    after = {"batch_norm": (), "add": ("batch_norm",), "act": ("batch_norm", "add")}
+    _before_act = "batch_norm", "add"
+    after = {"batch_norm": (), "add": ("batch_norm",), "act": _before_act, "prelu": _before_act}
     arguments = {
         "data": "images, (batch, channels, *spatial)",
         "weight": "filters, (num_filter, channels / num_group, *kernel)",

@@ -34,7 +34,7 @@ class ChainProp(OperatorProperty):
 
     def takes_over(self, work, done, in_shapes):
         own = self.follows(in_shapes)
-        if own is None or work.kind == "batch_norm":
+        if own is None or work.kind in ("batch_norm", "prelu"):
             return False
         room = kernels("network.chain", OpContext().device).MOST_ARRAYS
         return sum(kind != "act" for kind in (own.kind, *done, work.kind)) <= room

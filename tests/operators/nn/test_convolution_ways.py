@@ -91,7 +91,7 @@ def run_way(way, *arrays):
 
 
 def check_finished(make, data, weight, window, groups, plain, relative):
-    """``plain`` by itself, and with scale, shift, addition and ReLU, in place of what is added."""
+    """``plain`` by itself, and with scale, shift, addition and activations, in place of what is added."""
     filters, room = len(weight), ROOM
     way = make(layer_of(data, weight, window, groups, plain.shape[2:]))
     ones, zeros = np.ones(filters + room, np.float32), np.zeros(filters + room, np.float32)
@@ -100,7 +100,7 @@ def check_finished(make, data, weight, window, groups, plain, relative):
     run_way(way, data, weight, ones, zeros, conv.activation(), None, out)
     limit = relative * max(np.abs(plain).max(), 1)
     np.testing.assert_allclose(out, plain, rtol=0, atol=limit)
-    scale, shift = (RNG.normal(size=filters + room).astype(np.float32) for _ in range(2))
+    scale, shift, slopes = (RNG.normal(size=filters + room).astype(np.float32) for _ in range(3))
     both = np.float32(RNG.normal(size=plain.shape))
     affine = plain * scale[:filters, None, None] + shift[:filters, None, None] + both
     beside = both.copy()
@@ -109,8 +109,8 @@ def check_finished(make, data, weight, window, groups, plain, relative):
     np.testing.assert_allclose(both, np.maximum(affine, 0), rtol=0, atol=4 * limit)
     for other, before in ((None, affine - beside), (beside, affine)):
         spoil_scratch()
-        run_way(way, data, weight, scale, shift, conv.activation(-1, 2, 0.25), other, out)
-        right = np.clip(np.where(before < 0, 0.25 * before, before), -1, 2)
+        run_way(way, data, weight, scale, shift, conv.activation(-1, 2, slopes), other, out)
+        right = np.clip(np.where(before < 0, slopes[:filters, None, None] * before, before), -1, 2)
         np.testing.assert_allclose(out, right, rtol=0, atol=4 * limit)
 
 
@@ -539,15 +539,23 @@ def test_a_batch_norm_that_is_merged_sees_new_parameters():
         np.testing.assert_array_equal(out, expected)
 
 
-#: Activations that a convolution does itself, and two that it does not.
+def _prelu(shape):
+    gamma = mx.sym.Variable("gamma", shape=shape)
+    return lambda x: mx.sym.LeakyReLU(x, gamma, act_type="prelu", name="act")
+
+
+#: Activations that a convolution does itself, and some that it does not.
 ACTIVATIONS = {
     "relu": lambda x: mx.sym.relu(x),
     "relu6": lambda x: mx.sym.clip(x, 0, 6),
     "clip": lambda x: mx.sym.clip(x, -0.5, 0.75),
     "leaky": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=0.1),
     "steep": lambda x: mx.sym.LeakyReLU(x, act_type="leaky", slope=-2),
+    "prelu": _prelu((8,)),
+    "prelu of one": _prelu((1,)),
 }
 NOT_MERGED = {
+    "prelu of images": _prelu((1, 8)),
     "empty clip": lambda x: mx.sym.clip(x, 1, -1),
     "elu": lambda x: mx.sym.LeakyReLU(x, act_type="elu", slope=0.1),
     "sigmoid": lambda x: mx.sym.Activation(x, act_type="sigmoid"),

@@ -106,8 +106,9 @@ class Forward:
         """A call that computes into ``out``, again and again. ``bias`` may be None.
 
         ``batch_norm``: gamma, beta, mean, variance and eps of a batch normalisation of the results. ``other``
-        may be ``out``. ``prologue`` is a :class:`~..product.tiles.Prologue` as a plain tuple, where
-        :meth:`takes_prologue` says that it may be given.
+        may be ``out``. The slopes of ``act`` may be one for all filters. ``prologue`` is a
+        :class:`~..product.tiles.Prologue` as a plain tuple, where :meth:`takes_prologue` says that it may be
+        given.
         """
         if out.size == 0:
             return lambda: None
@@ -120,7 +121,10 @@ class Forward:
             self._taps, layer = _layer(self._window, self._groups, data.shape, weight.shape, out.shape)
             self._way = choose(layer, normalised=prologue is not None)(layer)
         way, taps = self._way, self._taps
-        scale, shift = np.ones((2, len(weight) + ROOM), np.float32)
+        scale, shift, slope = np.ones((3, len(weight) + ROOM), np.float32)
+        *bounds, slopes = act
+        if slopes.size:
+            act = *bounds, slope
         added = None if other is None else other[:, :, 0]
 
         def bind_way(weight):
@@ -136,11 +140,14 @@ class Forward:
             run = bind_way(weight)
         results = scale[: len(weight)], shift[: len(weight)]
         if batch_norm is not None:
-            return _fold_before(run, (*batch_norm, bias, *results))
-        if bias is None:
+            run = _fold_before(run, (*batch_norm, bias, *results))
+        elif bias is None:
             results[1][:] = 0
-            return run
-        return in_turn(functools.partial(np.copyto, results[1], bias), run)
+        else:
+            run = in_turn(functools.partial(np.copyto, results[1], bias), run)
+        if slopes.size:
+            return in_turn(functools.partial(np.copyto, slope[: len(weight)], slopes), run)
+        return run
 
     def cost(self, data_shape, weight_shape, out_shape) -> float:
         """What the cheapest way for arrays of these shapes costs."""

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...jit import call, inner, num_threads, parallel, planes_of, rows_of, rows_within, within
-from ..product.emitter import activate, activation
+from ..product.emitter import IDENTITY, activate, activation, activation_of
 from ..scratch import Repeated
 from ..vector import (
     FIXED_LANES,
@@ -71,7 +71,7 @@ class Depthwise(Way):
         data, weight, scale, shift, act, other, out, _ = arrays
         layer = self.layer
         window = (1, *layer.kernel), (1, *layer.stride), (1, *layer.dilate), (0, *layer.pad)
-        now = act if other is None else activation()
+        now = act if other is None else IDENTITY
         run = bind(
             self.calls, data[:, :, None], weight[:, :, None], window, scale, shift, now, out[:, :, None]
         )
@@ -255,7 +255,7 @@ def _forward(share, data, weight, window, epilogue, out):
         rest, od = divmod(plane, depth)
         n, f = divmod(rest, filters)
         taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
-        lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], act)
+        lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], activation_of(act, f))
         _fill(data[n, f // multiplier], od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
         step, shape = stride[1] * length, (height, width)
         _finish_rows(taps, frame, at, step, of_filter, od, lines, shape, lanes, target)

@@ -84,8 +84,13 @@ def _store_pixels(emit, sums, target, epilogue):
         return [emit.builder.fadd(value, each) for value, each in zip(turned, addends, strict=True)]
 
     # All of what is added is read before anything is stored: it may be the same memory.
+    def slopes():
+        slope, quads = emit.load(epilogue.act.slope), range(MACHINE_LANES // 4)
+        of_four = [emit.shuffle(slope, slope, [4 * k + j for k in quads for _ in range(4)]) for j in range(4)]
+        return of_four * len(quartets)
+
     turned = emit.choose(epilogue.add_other, with_other, turned)
-    for i, value in enumerate(emit.activate(turned, epilogue.act)):
+    for i, value in enumerate(emit.activate(turned, epilogue.act, slopes)):
         far, j = at(target, quartets[i // 4]), i % 4
         for k in range(MACHINE_LANES // 4):
             quartet = emit.shuffle(value, value, range(4 * k, 4 * k + 4))
@@ -146,7 +151,8 @@ def _tile(vectors, count):
                     for first in (target, epilogue.other)
                 )
                 scale, shift = emit.move(epilogue.scale, at), emit.move(epilogue.shift, at)
-                of_vector = epilogue._replace(scale=scale, shift=shift, other=other)
+                act = epilogue.act._replace(slope=emit.move(epilogue.act.slope, at))
+                of_vector = epilogue._replace(scale=scale, shift=shift, act=act, other=other)
                 _store_pixels(emit, sums[v::vectors], rows, of_vector)
             return context.get_dummy_value()
 

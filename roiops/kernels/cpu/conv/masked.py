@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ...jit import inner, parallel, planes_of, rows_of, rows_within
-from ..product.emitter import Emitter, activation
+from ..product.emitter import IDENTITY, Emitter, activation_of
 from ..product.tiles import Rows
 from ..vector import LINE, MACHINE_LANES, repeat
 
@@ -184,7 +184,7 @@ def _generator(size, step, empty, begin):
 def _convolution(size, step):
     @intrinsic
     def columns(typing, plane, y, x, weight, f, last, out, rows, left):
-        """``last`` is the filter's ``(scale, shift, act)``."""
+        """``last`` is the filter's scale and shift, and what :func:`activation_of` gives."""
 
         def begin(emit, args):
             first = emit.pointer(weight, args[3], emit.times(args[4], size * size), "weight")
@@ -267,7 +267,7 @@ def _kernel(columns, step):
                 begin, end = rows_of(plane, mine, height)
             n, f = divmod(plane, filters)
             at = (n * channels + f // multiplier) * in_height * in_width
-            pixels, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], act)
+            pixels, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], activation_of(act, f))
             top = begin * step - pad[0]
             for strip in range((width + MACHINE_LANES - 1) // MACHINE_LANES):
                 ow = _first_column(strip, width)
@@ -292,7 +292,7 @@ def convolution(data, weight, window, epilogue, out):
 
 
 #: Stands for the epilogue of a pooling, which has none.
-_UNUSED = np.ones(1, np.float32), np.ones(1, np.float32), activation()
+_UNUSED = np.ones(1, np.float32), np.ones(1, np.float32), IDENTITY
 _POOLERS = {
     (size, step, maximum): _kernel(_pooling(size, step, maximum), step)
     for size in (1, 2, 3)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from ...jit import inner, num_threads, parallel, within
-from ..product.emitter import IDENTITY, activated
+from ..product.emitter import IDENTITY, activated, activation_of
 from ..product.fingerprint import fingerprint
 from ..product.turn import turn
 from ..vector import LINE
@@ -80,7 +80,7 @@ def spread(share, results, planes, step, act, other, add_other, out):
                 continue
             for k in range(step[1]):
                 source = results[at + k * planes[1], i]
-                _put_phase(source, k, step[1], act, other[n, c, y], add_other, target)
+                _put_phase(source, k, step[1], activation_of(act, c), other[n, c, y], add_other, target)
 
 
 def _taps(remainder, kernel, stride, dilate, pad):

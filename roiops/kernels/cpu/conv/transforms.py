@@ -152,7 +152,7 @@ def transform_results(typing, products, out, epilogue):
     """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels.
 
     ``products`` and ``out`` are :class:`Rows`; ``epilogue`` is a :class:`Epilogue` of one filter, whose
-    ``scale`` and ``shift`` are numbers.
+    ``scale`` and ``shift`` are numbers, and ``act`` what :func:`~..product.emitter.activation_of` gives.
     """
     signature = types.void(products, out, epilogue)
 

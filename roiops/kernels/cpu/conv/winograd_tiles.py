@@ -8,7 +8,7 @@ a column and of a row of an image, and all tiles.
 import numpy as np
 
 from ...jit import inner
-from ..product.emitter import COLUMNS, IDENTITY, ROWS
+from ..product.emitter import COLUMNS, ROWS, UNCHANGED, activation_of
 from ..product.panels import add_run, copy_run, gather, load_line, panel_range, segments
 from ..product.tiles import Epilogue, Rows, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
@@ -180,7 +180,7 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
     found, count, vectors = tiles
     scale, shift, act, other, add_other = epilogue
     filters, height, width = out.shape[1:]
-    plane = height * width
+    plane, act = height * width, activation_of(act, f)
     flat, flat_other = out.reshape(-1), other.reshape(-1)
     s = 0
     for v in range(vectors):
@@ -197,7 +197,7 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
         if whole:
             place = (some.image * filters + f) * plane + some.y * OUT * width + x
             into, step, added = flat, width, add_other
-        then = act if whole or not add_other else IDENTITY
+        then = act if whole or not add_other else UNCHANGED
         of_filter = Epilogue(scale[f], shift[f], then, flat_other if whole else lines, added)
         transform_results(of_tiles, Rows(into, place, step), of_filter)
         if whole:

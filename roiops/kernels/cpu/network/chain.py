@@ -26,10 +26,10 @@ _BLOCK = 1024
 _NUMBER, _ENTRIES, _ROWS = range(3)
 
 
-def activation(floor=-np.inf, ceiling=np.inf, slope=1.0) -> list:
-    """The steps of an activation: negative numbers times ``slope``, then all within bounds."""
+def activation(floor=-np.inf, ceiling=np.inf, slopes=1.0) -> list:
+    """The steps of an activation: negative numbers times ``slopes``, then all within bounds."""
     least = RECTIFY if ceiling == np.inf else MAXIMUM
-    steps = (LEAK, slope, 1), (least, floor, -np.inf), (MINIMUM, ceiling, np.inf)
+    steps = (LEAK, slopes, 1), (least, floor, -np.inf), (MINIMUM, ceiling, np.inf)
     return [(code, number) for code, number, nothing in steps if number != nothing]
 
 

@@ -26,33 +26,46 @@ BY_ELEMENT = IS_ARM and MACHINE_LANES == 4
 _F32, _I64, _I32 = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 
 
-def activation(floor=-np.inf, ceiling=np.inf, slope=1.0, dtype=np.float32) -> tuple:
-    """What a convolution does to its results: negative ones times ``slope``, then all within bounds."""
-    return tuple(np.dtype(dtype).type(number) for number in (floor, ceiling, slope))
+def activation(floor=-np.inf, ceiling=np.inf, slopes=(), dtype=np.float32) -> tuple:
+    """What a convolution does to its results: negative ones times the slope of their filter, if there are
+    ``slopes``, then all within bounds."""
+    number = np.dtype(dtype).type
+    return number(floor), number(ceiling), np.array(slopes, dtype).reshape(-1)
 
 
-#: The activation that changes nothing.
-IDENTITY = activation()
+#: The activation that changes nothing, and what it is for one filter.
+IDENTITY, UNCHANGED = activation(), (np.float32(-np.inf), np.float32(np.inf), np.float32(1))
+
+
+@inner(makes_arrays=False)
+def activation_of(activation, f):
+    """The numbers of an :func:`activation` for one filter: floor, ceiling and slope."""
+    floor, ceiling, slopes = activation
+    return floor, ceiling, slopes[f] if slopes.size > 0 else slopes.dtype.type(1)
 
 
 @inner
-def activated(value, activation):
-    """A number through an :func:`activation`."""
-    floor, ceiling, slope = activation
+def activated(value, numbers):
+    """A number through what :func:`activation_of` gives."""
+    floor, ceiling, slope = numbers
     value = value * slope if value < 0 else value
     value = floor if value < floor else value
     return ceiling if value > ceiling else value
 
 
 def activate(values, activation):
-    """An array of ``values`` through an :func:`activation`, in place."""
-    floor, ceiling, slope = activation
-    np.multiply(values, slope, out=values, where=values < 0)
+    """Images ``(..., filters, y, x)`` through an :func:`activation`, in place."""
+    floor, ceiling, slopes = activation
+    if slopes.size:
+        np.multiply(values, slopes[: values.shape[-3], None, None], out=values, where=values < 0)
     np.minimum(np.maximum(values, floor, out=values), ceiling, out=values)
 
 
 class ActivationIn(NamedTuple):
-    """An :func:`activation` in a body: its numbers as vectors, and which of them change anything."""
+    """An :func:`activation` in a body: its numbers as vectors, and which of them change anything.
+
+    ``slope`` is that of one filter, or where that of the first filter is.
+    """
 
     floor: Any
     ceiling: Any
@@ -244,19 +257,19 @@ class Emitter:
         return fused_multiply_add(self.builder, a, b, c)
 
     def activation(self, scalars) -> ActivationIn:
-        """An :func:`activation`, from a tuple of scalars."""
+        """That of one filter, from what :func:`activation_of` gives."""
         floor, ceiling, slope = self.members(scalars)
         differs = self.builder.fcmp_unordered
         limited, sloped = differs("!=", ceiling, _F32(np.inf)), differs("!=", slope, _F32(1))
         return ActivationIn(self.splat(floor), self.splat(ceiling), self.splat(slope), limited, sloped)
 
-    def activate(self, values, activation: ActivationIn) -> list:
-        """``values`` through an :meth:`activation`; NaN stays NaN."""
+    def activate(self, values, activation: ActivationIn, slopes=None) -> list:
+        """``values`` through an activation; NaN stays NaN. ``slopes()``: one for each, where they differ."""
         compare, select = self.builder.fcmp_ordered, self.builder.select
 
         def sloped():
-            slope = activation.slope
-            return [select(compare("<", v, self.constant(0)), self.builder.fmul(v, slope), v) for v in values]
+            pairs = zip(values, slopes() if slopes else [activation.slope] * len(values), strict=True)
+            return [select(compare("<", v, self.constant(0)), self.builder.fmul(v, s), v) for v, s in pairs]
 
         def limited():
             return [select(compare(">", v, activation.ceiling), activation.ceiling, v) for v in raised]
@@ -269,10 +282,19 @@ class Emitter:
     def epilogue(self, kind, epilogue, row, at) -> EpilogueAt:
         """A :class:`~.tiles.Epilogue` for results from filter ``row`` on; ``other`` is read from ``at``."""
         scale, shift, act, *_ = self.members(epilogue)
+        floor, ceiling, slopes = self.members(act)
+        count, _ = self.elements(kind[2][2], slopes, "slope")
+        act = ActivationIn(
+            self.splat(floor),
+            self.splat(ceiling),
+            self.pointer(kind[2][2], slopes, row, "slope"),
+            self.builder.fcmp_unordered("!=", ceiling, _F32(np.inf)),
+            self.builder.icmp_signed(">", count, self.number(0)),
+        )
         return EpilogueAt(
             self.pointer(kind[0], scale, row, "scale"),
             self.pointer(kind[1], shift, row, "shift"),
-            self.activation(act),
+            act,
             *self.other(kind, epilogue, at),
         )
 

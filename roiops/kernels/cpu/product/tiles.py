@@ -29,10 +29,10 @@ class Rows(NamedTuple):
 class Epilogue(NamedTuple):
     """What becomes of a sum: ``act(scale * sum + shift + other)``.
 
-    ``scale`` and ``shift`` hold a number for each filter. ``other`` is an array like the results; it is added
-    where ``add_other`` is not 0. Kernels get it from Python as a plain tuple, since to look at the type of a
-    named one costs a call a microsecond. They take it apart before they divide their work: numba's threads
-    take no tuple that holds a tuple.
+    ``scale`` and ``shift`` hold a number for each filter; ``act`` is an :func:`~.emitter.activation`.
+    ``other`` is an array like the results; it is added where ``add_other`` is not 0. Kernels get it from
+    Python as a plain tuple, since to look at the type of a named one costs a call a microsecond. They take it
+    apart before they divide their work: numba's threads take no tuple that holds a tuple.
     """
 
     scale: np.ndarray
@@ -196,7 +196,10 @@ def store_finished(emit, sums, out, epilogue, places=None):
         return [emit.builder.fadd(value, each) for value, each in zip(values, addends, strict=True)]
 
     # All of what is added is read before anything is stored: it may be the same memory.
-    chosen = emit.activate(emit.choose(epilogue.add_other, with_other, values), epilogue.act)
+    def slopes():
+        return [each for i in range(rows) for each in [emit.load_splat(epilogue.act.slope, i)] * len(places)]
+
+    chosen = emit.activate(emit.choose(epilogue.add_other, with_other, values), epilogue.act, slopes)
     for row, line in zip(by_rows(chosen, len(places)), _rows_of(emit, out, rows), strict=True):
         for place, value in zip(places, row, strict=True):
             emit.store(value, line, place)
