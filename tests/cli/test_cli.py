@@ -716,6 +716,7 @@ def test_names_that_the_terminal_cannot_show_end_no_run(model, picture):
 def test_modules_of_the_user_that_fail(roiops, tmp_path, monkeypatch, text, message):
     (tmp_path / "broken_module.py").write_text(text)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("roiops.mxnet.as_mxnet.install", lambda: None)  # it is for a whole process
     for words in (["ops", "--import", "./broken_module.py"], ["inspect", "broken_module.py:make"]):
         code, _, err = roiops(*words)
         assert (code, message in err, "internal error" in err) == (1, True, False)
