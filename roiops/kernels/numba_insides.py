@@ -48,7 +48,7 @@ try:
     from numba.core.base import BaseContext
     from numba.core.caching import CompileResultCacheImpl, FunctionCache
     from numba.core.callconv import CPUCallConv
-    from numba.core.codegen import JITCodeLibrary
+    from numba.core.codegen import CPUCodegen, JITCodeLibrary
     from numba.core.compiler import Compiler, CompileResult
     from numba.core.options import DefaultOptions
     from numba.core.registry import CPUDispatcher
@@ -57,7 +57,7 @@ try:
     from numba.extending import intrinsic
 except ImportError:
     BaseContext = CPUCallConv = JITCodeLibrary = Compiler = CPUDispatcher = DefaultOptions = object
-    CompileResult = CompileResultCacheImpl = FunctionCache = runtime = object
+    CompileResult = CompileResultCacheImpl = CPUCodegen = FunctionCache = runtime = object
 
 _NEEDED = (
     (FunctionCache, "load_overload _load_overload save_overload disable enable"),
@@ -305,8 +305,10 @@ def cache_folders_at_home(folder: str) -> list[str]:
         return []
 
 
-#: Whether LLVM's passes can be named one by one: numba 0.62 or later.
-_HAS_PASSES = hasattr(getattr(llvm, "FunctionPassManager", None), "add_sroa_pass")
+#: Whether LLVM's passes can be named one by one, and numba takes them so: numba 0.62 or later.
+_HAS_PASSES = hasattr(CPUCodegen, "_pass_builder") and hasattr(
+    getattr(llvm, "FunctionPassManager", None), "add_sroa_pass"
+)
 
 
 class _KernelLibrary(JITCodeLibrary):

@@ -572,6 +572,21 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     assert plain == run(POOL, NUMBA_NUM_THREADS="1")
 
 
+def test_an_older_numba_optimises_functions_its_own_way(tmp_path):
+    """LLVM has passes by those names there, too, but numba takes them otherwise."""
+    older = """
+    from numba.core.codegen import CPUCodegen
+
+    build = CPUCodegen._pass_builder
+    del CPUCodegen._pass_builder
+    from roiops.kernels import numba_insides
+
+    CPUCodegen._pass_builder = build  # as numba itself needs it
+    assert numba_insides.INSIDES and not numba_insides._HAS_PASSES
+    """
+    assert run(textwrap.dedent(older) + textwrap.dedent(CALL), NUMBA_CACHE_DIR=str(tmp_path)).strip() == "1"
+
+
 LOADED = """
     import roiops.kernels
     roiops.kernels.__path__.append({folder!r})
