@@ -504,12 +504,10 @@ class _Address:
     It is in memory that machine code knows by a name, so that code on disk does without the address itself.
     """
 
-    def __init__(self, function, kinds):
-        self.function, self.kinds, self._memory = function, kinds, ctypes.c_int64()
-        self.returned = function.returns(*kinds)
-        told = f"{kinds} {self.returned}".encode()
-        self.name = f"roiops.address.{function.name}.{hashlib.sha256(told).hexdigest()[:16]}"
-        llvm.add_symbol(self.name, ctypes.addressof(self._memory))
+    def __init__(self, function, kinds, returned, name):
+        self.function, self.kinds, self.returned, self.name = function, kinds, returned, name
+        self._memory = ctypes.c_int64()
+        llvm.add_symbol(name, ctypes.addressof(self._memory))
 
     def find(self) -> None:
         """Have the function compiled, or read from disk."""
@@ -536,7 +534,7 @@ class _Separate:
 
     def __init__(self, function, make_entry, returns):
         self.name = f"{function.__module__}.{function.__qualname__}"
-        self.returns, self._function, self._make_entry, self._addresses = returns, function, make_entry, {}
+        self._function, self._make_entry, self._returns = function, make_entry, returns
         _separate[self.name] = self
 
     @functools.cached_property
@@ -544,9 +542,12 @@ class _Separate:
         return self._make_entry(self._function)
 
     def address(self, kinds) -> _Address:
-        if kinds not in self._addresses:
-            self._addresses[kinds] = _Address(self, kinds)
-        return self._addresses[kinds]
+        returned = self._returns(*kinds)
+        told = hashlib.sha256(f"{kinds} {returned}".encode()).hexdigest()
+        name = f"{_ADDRESS}{self.name}.{told[:16]}"
+        if name not in _addresses:
+            _addresses[name] = _Address(self, kinds, returned, name)
+        return _addresses[name]
 
     def call(self):
         """In a compiled function, ``call(arguments)`` calls it with those of a tuple."""
@@ -578,16 +579,19 @@ class _Separate:
         return call
 
 
-#: By module and name.
+#: What :func:`separate` has made, by module and name.
 _separate: dict[str, _Separate] = {}
+#: Addresses by their names. LLVM has one of a name, which a reloaded module, or a copy by pickle, shares.
+_addresses: dict[str, _Address] = {}
+_ADDRESS = "roiops.address."
 
 
 def _addresses_in(library) -> list[_Address]:
     """What a kernel calls by its address."""
     if isinstance(library, _Loaded):
         return library.addresses
-    names = {each.name for each in library._final_module.global_variables}
-    return [each for f in _separate.values() for each in f._addresses.values() if each.name in names]
+    names = [each.name for each in library._final_module.global_variables]
+    return [_addresses[name] for name in names if name.startswith(_ADDRESS)]
 
 
 def separate_call(function, make_entry, returns):

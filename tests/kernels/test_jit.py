@@ -668,6 +668,52 @@ def test_an_entry_is_that_for_the_types_of_the_arguments():
     assert [numba_insides.entry_of(compiled, (each,)) for each in given] == entries
 
 
+BY_ADDRESS = """
+import numba
+from roiops.kernels.jit import separate
+
+@separate(lambda x: numba.types.float64)
+def half(x):
+    return x / 2
+"""
+CALLS_BY_ADDRESS = """
+from roiops.kernels.jit import njit
+from roiops.kernels.made_half import half
+
+@njit
+def caller(x):
+    return half(x) + 1
+"""
+COPIES = """
+    import importlib, pathlib, pickle
+    import roiops.kernels
+    roiops.kernels.__path__.append({folder!r})
+    from roiops.kernels import made_caller, made_half
+    pickled, caller = pathlib.Path({folder!r}, "caller"), made_caller.caller
+    {then}
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["importlib.reload(made_half); print(caller(6.0), importlib.reload(made_caller).caller(6.0))"] * 2,
+        [
+            "print(caller(6.0), 4.0); pickled.write_bytes(pickle.dumps(caller))",
+            "print(pickle.loads(pickled.read_bytes())(6.0), caller(6.0))",
+        ],
+    ],
+    ids=["reloaded", "pickled"],
+)
+def test_copies_of_a_kernel_find_what_it_calls_by_an_address(steps, tmp_path):
+    """LLVM has one place by the name of the address; whoever comes second would call 0."""
+    (tmp_path / "made_half.py").write_text(BY_ADDRESS)
+    (tmp_path / "made_caller.py").write_text(CALLS_BY_ADDRESS)
+    for then in steps:
+        code = COPIES.format(folder=str(tmp_path), then=then)
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path / "cache")).split() == ["4.0", "4.0"]
+
+
 _FIRST_CALLS = """
 import numpy as np, roiops as mx
 data, rois = mx.nd.array(np.ones((1, 32, 9, 9))), mx.nd.array([[0.0, 1, 1, 6, 6]] * 40)
