@@ -25,9 +25,23 @@ _MOST, _BYTES = 8, 1 << 30
 _running: list[subprocess.Popen] = []
 
 
-def jobs(wanted: int | None = None) -> int:
-    """How many processes compile: ``wanted``, or ROIOPS_JOBS, or one for each thread of this process."""
-    asked = os.environ.get("ROIOPS_JOBS", "")
+class _Wanted:
+    jobs: int | None = None
+
+
+@contextlib.contextmanager
+def at_most(count: int | None):
+    """Within the ``with`` statement, so many processes compile; if None, as many as ROIOPS_JOBS says."""
+    before, _Wanted.jobs = _Wanted.jobs, count
+    try:
+        yield
+    finally:
+        _Wanted.jobs = before
+
+
+def jobs() -> int:
+    """How many processes compile: as :func:`at_most` or ROIOPS_JOBS says, or one for each thread."""
+    wanted, asked = _Wanted.jobs, os.environ.get("ROIOPS_JOBS", "")
     if wanted is None and asked.isdigit():
         wanted = int(asked)
     return max(1, min(share().threads, _MOST) if wanted is None else wanted)
@@ -70,9 +84,9 @@ def _can_start() -> bool:
     return is_python and not is_rank and claims.CAN_SHARE and os.environ.get("ROIOPS_CACHE") != "0"
 
 
-def helpers_for(size: int, wanted: int | None = None) -> int:
+def helpers_for(size: int) -> int:
     """How many processes may help with a graph whose arrays take so many bytes."""
-    return min(jobs(wanted) - 1, _BYTES // max(1, size)) if _can_start() else 0
+    return min(jobs() - 1, _BYTES // max(1, size)) if _can_start() else 0
 
 
 def start(task: dict, count: int) -> None:

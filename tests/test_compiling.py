@@ -191,7 +191,8 @@ def test_how_many_processes_compile(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ROIOPS_JOBS", "4")
     assert compiling.helpers_for(0) == 3
-    assert compiling.helpers_for(0, wanted=2) == 1
+    with compiling.at_most(2):
+        assert compiling.helpers_for(0) == 1
     assert compiling.helpers_for(1 << 29) == 2, "all helpers together take a gigabyte at most"
     assert compiling.helpers_for(1 << 31) == 0
     for program, attribute in ("/usr/bin/uwsgi", "argv"), ("/usr/bin/python3", "frozen"), (None, "argv"):

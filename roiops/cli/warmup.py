@@ -67,9 +67,10 @@ def execute(args) -> None:
         chosen = [public_name(internal_name(name)) for name in args.names or names()]
         task = {"operators": chosen, "dtypes": args.dtype or ["float32"], "imports": args.imports}
         calls, size = calls_of_operators(chosen, task["dtypes"]), 0
-    helpers = min(compiling.helpers_for(size, args.jobs), len(calls) - 1)
-    with compiling.as_soon_as_compiling(functools.partial(compiling.start, task, helpers)):
-        run_once(calls)
+    with compiling.at_most(args.jobs):
+        helpers = min(compiling.helpers_for(size), len(calls) - 1)
+        with compiling.as_soon_as_compiling(functools.partial(compiling.start, task, helpers)):
+            run_once(calls)
     from ..kernels.jit import cache_folder  # numba comes with it, which other commands do without
 
     what = "1 operator" if len(calls) == 1 else f"{len(calls)} operators"

@@ -6,7 +6,7 @@ import numba
 import pytest
 
 import roiops as mx
-from roiops import cli
+from roiops import cli, compiling
 from roiops.kernels import claims
 from roiops.warmup import run_once
 
@@ -62,3 +62,9 @@ def test_other_processes_help_only_where_something_has_to_be_compiled(model, mon
     assert started == [({"data": (1, 2, 3, 4)}, 3)], (
         "no more than there are operators, this process among them"
     )
+    monkeypatch.setattr("roiops.cli.warmup.run_once", lambda calls: compiling.start_one({"shapes": None}))
+    monkeypatch.setattr(compiling, "_running", [])
+    for jobs, asked in ("1", []), ("2", [(None, 1)]):
+        started.clear()
+        assert cli.main([*command, jobs]) == 0
+        assert started == asked, "for what a kernel calls by an address"
