@@ -41,7 +41,6 @@ from .numba_insides import (
     separate_call,
     threads_counter,
     threads_launcher,
-    watch_cache,
 )
 from .threads_apart import keep_apart
 
@@ -61,17 +60,9 @@ def njit(function=None, **options):
     options.setdefault("nogil", True)
     options = {**KERNEL, **options}
     if _cache_wanted():
-        try:
-            compiled = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # numba found no folder it may write to
-            pass
-        else:
-            as_kernel(compiled)
-            watch_cache(compiled, function)
-            return compiled
-    compiled = numba.njit(cache=False, **options)(function)
-    as_kernel(compiled)
-    return compiled
+        with contextlib.suppress(RuntimeError):  # numba found no folder it may write to
+            return as_kernel(numba.njit(cache=True, **options)(function), function)
+    return as_kernel(numba.njit(cache=False, **options)(function), function)
 
 
 def inner(function=None, *, makes_arrays=True, **options):

@@ -275,18 +275,18 @@ def remember_source(function) -> None:
             _stamp(function)
 
 
-def as_kernel(compiled) -> None:
-    """Let a compiled function find what it calls by an address."""
+def as_kernel(compiled, function):
+    """``compiled``, which finds what it calls by an address from now on.
+
+    Its disk cache, if it has one, survives damage and notices changes in what it calls into.
+    """
     if INSIDES and type(compiled) is CPUDispatcher:
         compiled.__class__ = _Dispatcher
-
-
-def watch_cache(compiled, function) -> None:
-    """Let the disk cache of a compiled function survive damage and notice changes in what it calls into."""
     if INSIDES and type(getattr(compiled, "_cache", None)) is FunctionCache:
         compiled._cache.__class__, compiled._cache._impl.__class__ = _Cache, _Contents
         with contextlib.suppress(OSError, ImportError, AttributeError):  # no source, or another numba
             compiled._cache.watch(function)
+    return compiled
 
 
 def cache_folders_at_home(folder: str) -> list[str]:

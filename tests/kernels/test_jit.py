@@ -572,6 +572,7 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     assert plain == run(POOL, NUMBA_NUM_THREADS="1")
 
 
+@pytest.mark.skipif(not numba_insides._HAS_PASSES, reason="this numba is an older one")
 def test_an_older_numba_optimises_functions_its_own_way(tmp_path):
     """LLVM has passes by those names there, too, but numba takes them otherwise."""
     older = """
