@@ -32,6 +32,8 @@ def bind(function, inputs, out, req="write", exact=False):
     """
     if req == "null":
         return nothing
+    if function is np.true_divide and inputs[0].dtype == np.int64:
+        function, exact = quotient, True  # float64 has no place for all digits
     dtype = None if exact else _compute_dtype(function, inputs[0].dtype)
     if dtype is None and req != "add" and isinstance(function, np.ufunc):
         if function in (np.maximum, np.minimum):  # NumPy deprecates their third positional argument
@@ -72,6 +74,12 @@ def _compute_dtype(function, dtype):
     if dtype.kind != "f":
         return np.dtype(np.float64)
     return np.dtype(np.float32) if dtype.itemsize == 2 else None
+
+
+def quotient(l, r):
+    """That of int64, cut off towards zero."""
+    below = l // r
+    return np.where(r == 0, np.iinfo(np.int64).min, below + ((below < 0) & (below * r != l)))
 
 
 def _blockwise(function, inputs, out, add, dtype):
@@ -144,8 +152,11 @@ def average(data, axes, keepdims, dtype):
 
 def mean(data, axes, keepdims, out):
     """Mean over ``axes``; that of integers is cut off to an integer."""
-    exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
-    result = average(data, axes, keepdims, sum_dtype(exact))
+    if data.dtype.kind == "f":
+        result = average(data, axes, keepdims, sum_dtype(data.dtype))
+    else:
+        total = np.add.reduce(data, axis=axes, keepdims=keepdims, dtype=np.int64)
+        result = quotient(total, np.int64(math.prod(data.shape[a] for a in axes)))
     np.copyto(_without_axes(out, data, axes, keepdims), result, casting="unsafe")
 
 
@@ -165,7 +176,21 @@ def norm(data, order, axes, keepdims, out, scratch):
     else:
         np.square(data, out=scratch, dtype=scratch.dtype)
         result = np.sqrt(add_up(scratch, axes, keepdims, scratch.dtype))
+        limits = np.finfo(scratch.dtype)
+        if not ((result > np.sqrt(limits.tiny / limits.eps)) & (result < np.inf)).all():
+            result = _scaled_norm(result, data, axes, scratch)
     np.copyto(_without_axes(out, data, axes, keepdims), result, casting="unsafe")
+
+
+def _scaled_norm(plain, data, axes, scratch):
+    """The L2 norm of numbers whose squares are too large or too small for their dtype."""
+    np.abs(data, out=scratch, dtype=scratch.dtype)
+    largest = np.max(scratch, axis=axes, keepdims=True, initial=0)
+    scratch /= largest
+    np.square(scratch, out=scratch)
+    scaled = np.sqrt(add_up(scratch, axes, True, scratch.dtype)) * largest
+    usable = (largest > 0) & (largest < np.inf)
+    return np.where(usable.reshape(plain.shape), scaled.reshape(plain.shape), plain)
 
 
 def matmul(a, b, out, req):

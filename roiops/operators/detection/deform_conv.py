@@ -112,7 +112,7 @@ class DeformableConvolutionOp(DenseOperator):
                 kernel.scatter_offset(
                     column_grad, data[image], mask[image], first, count, groups, pixels, tables, grads
                 )
-        results = [*sums, None if bias is None else grad.sum(axis=(0, 2))]
+        results = [*sums, None if bias is None else grad.sum(axis=2).sum(axis=0, dtype=np.float64)]
         for target, value in zip(targets, results, strict=True):
             if target is not None:
                 target[...] = value.reshape(target.shape)

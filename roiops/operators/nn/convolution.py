@@ -147,7 +147,12 @@ class ConvolutionOp(_ConvolutionBase):
         if in_grad[1] is not None:
             conv.backward_weight(head, data, self._window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
-            np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+            in_grad[2][...] = _sum_by_channel(head)
+
+
+def _sum_by_channel(head):
+    """The gradient of the bias; in float64 where NumPy adds one image after the other."""
+    return head.sum(axis=(2, 3, 4)).sum(axis=0, dtype=np.float64)
 
 
 def _prologue(norm, before):
@@ -345,7 +350,7 @@ class DeconvolutionOp(_ConvolutionBase):
             window = self._window(in_data[0])
             conv.backward_weight(data, head, window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
-            np.sum(head, axis=(0, 2, 3, 4), out=in_grad[2])
+            in_grad[2][...] = _sum_by_channel(head)
 
     def _kernel(self, ctx, kind, data):
         window = self._window(data)

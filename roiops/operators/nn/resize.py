@@ -285,7 +285,10 @@ class _AffineOperator(DenseOperator):
     def gradient_of_matrices(self, head, out):
         """The gradient of the matrices, from that of the positions."""
         pixels = self._pixels(*head.shape[2:], head.dtype)
-        np.einsum("nip,kp->nik", head.reshape(len(head), 2, -1), pixels, out=out.reshape(-1, 2, 3))
+        heads = head.reshape(len(head), 2, -1)
+        # NumPy adds one pixel after the other: many of them in float64.
+        dtype = np.float64 if heads.shape[2] > 1 << 14 else head.dtype
+        out.reshape(-1, 2, 3)[...] = np.einsum("nip,kp->nik", heads, pixels, dtype=dtype)
 
 
 class GridGeneratorParam(Parameter):

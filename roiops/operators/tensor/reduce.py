@@ -60,8 +60,10 @@ class ReduceOp(Operator):
 class MeanOp(ReduceOp):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         (target,) = in_grad
-        count = np.array(math.prod(target.shape[a] for a in self.axes), target.dtype)
-        arrays.evaluate(np.true_divide, [self.kept(out_grad[0], target), count], target, req[0])
+        dtype = arrays.sum_dtype(target.dtype)  # float16 has no place for a count of 100,000
+        count = np.array(math.prod(target.shape[a] for a in self.axes), dtype)
+        head = self.kept(out_grad[0], target).astype(dtype, copy=False)
+        arrays.evaluate(None, [head / count], target, req[0])
 
 
 class NormOp(ReduceOp):

@@ -68,6 +68,82 @@ def test_nan_and_infinity_pass_without_a_warning():
 
 def test_sigmoid_keeps_small_probabilities():
     np.testing.assert_allclose(run("sigmoid", np.float32([-20, -80])), np.exp([-20.0, -80.0]), rtol=1e-6)
+    found = run("Activation", np.float32([-20, -80]), act_type="sigmoid")
+    np.testing.assert_allclose(found, np.exp([-20.0, -80.0]), rtol=1e-6)
+
+
+def test_the_gradient_of_expm1_keeps_small_numbers():
+    data = mx.nd.array([-80, -20, -10, 0])
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.expm1(data)
+    out.backward()
+    np.testing.assert_allclose(data.grad.asnumpy(), np.exp([-80.0, -20, -10, 0]), rtol=1e-6)
+
+
+def test_norms_of_numbers_whose_squares_do_not_fit():
+    data = np.float32([[3e20, 4e20], [3e-30, 4e-30], [0, 0], [3, 4], [np.inf, 1], [np.nan, 1]])
+    expected = np.array([5e20, 5e-30, 0, 5, np.inf, np.nan])
+    np.testing.assert_allclose(run("norm", data, axis=1), expected, rtol=1e-6)
+    np.testing.assert_allclose(run("norm", data[:4], keepdims=True), [[5e20]], rtol=1e-6)
+    data = mx.nd.array(data[1:3])
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.norm(data, axis=1)
+    out.backward()
+    np.testing.assert_allclose(data.grad.asnumpy(), [[0.6, 0.8], [0, 0]], rtol=1e-6)
+
+
+def test_int64_divides_to_the_last_digit():
+    data = np.int64([2**53 + 1, -(2**53) - 1, 7, -7, 2**62 + 1])
+    for number in (2, 3, -2, -3):
+        expected = [int(x) // number if (x < 0) == (number < 0) else -(-int(x) // number) for x in data]
+        assert run("_div_scalar", data, scalar=number).tolist() == expected
+        assert run("broadcast_div", data, np.int64([number])).tolist() == expected
+    assert run("mean", data[:1]).tolist() == [2**53 + 1]
+    assert run("mean", data[:4]).tolist() == [0]
+
+
+def test_the_gradient_of_the_mean_of_more_numbers_than_float16_has():
+    data = mx.nd.ones((100_000, 1), dtype="float16")
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.mean(data, axis=0)
+    out.backward(mx.nd.array([1000], dtype="float16"))
+    assert set(data.grad.asnumpy().ravel()) == {np.float16(0.01)}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+def test_products_of_millions_of_terms_keep_their_digits(rows):
+    data, weight = mx.nd.full((1, 1_000_001), 0.1), mx.nd.full((rows, 1_000_001), 0.1)
+    found = mx.nd.FullyConnected(data, weight, num_hidden=rows, no_bias=True)
+    np.testing.assert_allclose(found.asnumpy(), 10_000.01, rtol=3e-5)
+
+
+def test_the_gradient_of_a_bias_over_many_images_keeps_its_digits():
+    data, weight, bias = mx.nd.ones((300_000, 2, 1, 1)), mx.nd.ones((2, 2, 1, 1)), mx.nd.zeros(2)
+    bias.attach_grad()
+    for layer in (mx.nd.Convolution, mx.nd.Deconvolution):
+        with mx.autograd.record():
+            out = layer(data, weight, bias, kernel=(1, 1), num_filter=2, no_bias=False)
+        out.backward(mx.nd.full(out.shape, 0.1))
+        np.testing.assert_allclose(bias.grad.asnumpy(), 30_000, rtol=1e-6)
+
+
+def test_global_means_of_large_images_keep_their_digits():
+    data = mx.nd.full((1, 2, 2000, 1500), 0.1)
+    for kind, expected in (("avg", 0.1), ("sum", 300_000), ("max", 0.1)):
+        found = mx.nd.Pooling(data, pool_type=kind, global_pool=True, kernel=(1, 1))
+        np.testing.assert_allclose(found.asnumpy().ravel(), expected, rtol=2e-5)
+
+
+def test_the_gradient_of_a_matrix_over_many_pixels_keeps_its_digits():
+    matrix = mx.nd.array([[1, 0, 0, 0, 1, 0]])
+    matrix.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.GridGenerator(matrix, transform_type="affine", target_shape=(1000, 1000))
+    out.backward(mx.nd.full(out.shape, 0.1))
+    np.testing.assert_allclose(matrix.grad.asnumpy()[0, 2::3], 100_000, rtol=1e-6)
 
 
 def test_integers_keep_their_dtype_and_large_values():

@@ -16,6 +16,9 @@ from ..conv import masked
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
 
+#: Pixels of a plane that are summed before their sum is added to those before.
+_TOGETHER = 1 << 14
+
 
 @inner
 def _clip(position, stride, pad, kernel, size):
@@ -155,28 +158,32 @@ def _whole_planes(share, data, mode, out):
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     lanes = np.empty(FIXED_LANES, data.dtype)
     for plane in within(share, planes):
-        best = splat(data.dtype.type(lowest))
-        end = (plane + 1) * size
-        for i in range(plane * size, plane * size + whole, FIXED_LANES):
-            some = load(pointer_to(data), i)
-            if mode == MAXIMUM:
-                best = select(greater(some, best), some, best)
-            else:
-                best = multiply_add(data.dtype.type(1), some, best)
-        store(pointer_to(lanes), 0, best)
         rest, total = data.dtype.type(lowest), data.dtype.type(lowest)
-        if mode == MAXIMUM:
-            for i in range(plane * size + whole, end):
-                rest = data[i] if data[i] > rest else rest
-            for i in range(FIXED_LANES):
-                total = lanes[i] if lanes[i] > total else total
-            total = rest if rest > total else total
-        else:
-            for i in range(plane * size + whole, end):
-                rest += data[i]
+        last, end = plane * size + whole, (plane + 1) * size
+        for start in range(plane * size, last, _TOGETHER):
+            best = splat(data.dtype.type(lowest))
+            for i in range(start, min(start + _TOGETHER, last), FIXED_LANES):
+                some = load(pointer_to(data), i)
+                if mode == MAXIMUM:
+                    best = select(greater(some, best), some, best)
+                else:
+                    best = multiply_add(data.dtype.type(1), some, best)
+            store(pointer_to(lanes), 0, best)
+            if mode == MAXIMUM:
+                for i in range(FIXED_LANES):
+                    total = lanes[i] if lanes[i] > total else total
+                continue
             for i in range(4):  # four sums that do not wait for each other
                 lanes[i] += lanes[i + 4] + (lanes[i + 8] + lanes[i + 12])
-            total = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+            total += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+        if mode == MAXIMUM:
+            for i in range(last, end):
+                rest = data[i] if data[i] > rest else rest
+            total = rest if rest > total else total
+        else:
+            for i in range(last, end):
+                rest += data[i]
+            total += rest
         out[plane] = total / data.dtype.type(size) if mode == MEAN else total
 
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .act import sigmoid
+
 
 class Weights(NamedTuple):
     """Matrices and biases for input and state, or their gradients; the rows are gate by gate."""
@@ -134,7 +136,7 @@ class _Lstm(_Layer):
         self.values[t] += given
         enter, forget, candidate, leave = (self.gate(t, i) for i in range(4))
         for values in (enter, forget, leave):
-            _sigmoid(values)
+            sigmoid(values, values)
         np.tanh(candidate, out=candidate)
         np.multiply(forget, self.cell_after(t - 1), out=self.cells[t])
         self.cells[t] += enter * candidate
@@ -168,7 +170,7 @@ class _Gru(_Layer):
         reset, update, candidate = (self.gate(t, i) for i in range(3))
         for index, values in enumerate((reset, update)):
             values += given[:, index * size : (index + 1) * size]
-            _sigmoid(values)
+            sigmoid(values, values)
         self.state_to_candidate[t] = given[:, 2 * size :]
         candidate += reset * self.state_to_candidate[t]
         np.tanh(candidate, out=candidate)
@@ -201,15 +203,6 @@ def _product(a, b):
     out = np.empty((a.shape[0], b.shape[1]), a.dtype)
     matmul(a, b, out)
     return out
-
-
-def _sigmoid(values) -> None:
-    """``1 / (1 + exp(-values))``, in place."""
-    # Not np.negative: NumPy 2.3 and 2.4 get every fourth float32 wrong in place, as a state of one number is.
-    np.multiply(values, -1, out=values)
-    np.exp(values, out=values)
-    values += 1
-    np.reciprocal(values, out=values)
 
 
 #: The kinds of layer, by MXNet's ``mode``.

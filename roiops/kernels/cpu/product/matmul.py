@@ -219,6 +219,8 @@ def matmul(a, b, out, *, add=False):
 
 #: Rows of the weight, and of the data, whose products are summed side by side.
 _WEIGHTS, _DATA = 4, 4
+#: Products of a row that are summed before their sum is added to those before; the latter for few rows.
+_TOGETHER, _PART = 1 << 16, 1 << 12
 #: What it costs to fetch a vector of the weight, in products of vectors.
 FETCH = 3
 
@@ -260,13 +262,30 @@ _dot_one, _dot_more = _dot(1), _dot(_DATA)
 
 
 @inner(makes_arrays=False)
-def _sum_up(sums, at, weight, data, first):
+def _sum_up(sums, at, weight, data, first, stop):
     """The lanes of a sum one after the other, and then the terms from ``first`` on."""
     total = np.float32(0)
     for lane in range(MACHINE_LANES):
         total += sums[at + lane]
-    for k in range(first, data.shape[0]):
+    for k in range(first, stop):
         total += weight[k] * data[k]
+    return total
+
+
+@inner(makes_arrays=False, fastmath={"reassoc", "contract"})
+def _part(weight, data, start, stop):
+    total = np.float32(0)
+    for k in range(start, stop):
+        total += weight[k] * data[k]
+    return total
+
+
+@inner(makes_arrays=False)
+def _in_parts(weight, data):
+    """The sum of products of two rows, part by part: millions of them lose no more digits than few."""
+    total = 0.0
+    for start in range(0, data.shape[0], _PART):
+        total += _part(weight, data, start, min(start + _PART, data.shape[0]))
     return total
 
 
@@ -276,20 +295,28 @@ def _put_products(data, weight, bias, f, n, count, sums, out):
 
     ``sums`` is a worker's memory.
     """
-    terms, first = data.shape[1], 0  # the first of the terms that are left over
+    terms, totals = data.shape[1], sums[_WEIGHTS * _DATA * MACHINE_LANES :]
     flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
     if weight.shape[0] < _WEIGHTS:
-        sums[:] = 0
-    else:
-        first = terms // MACHINE_LANES * MACHINE_LANES
+        for i in range(weight.shape[0]):
+            for j in range(count):
+                out[n + j, f + i] = _in_parts(weight[f + i], data[n + j]) + bias[f + i]
+        return
+    totals[:] = 0
+    for start in range(0, terms, _TOGETHER):
+        stop = min(start + _TOGETHER, terms)
+        whole = (stop - start) // MACHINE_LANES * MACHINE_LANES
+        at, to = f * terms + start, n * terms + start
         if count == 1:
-            _dot_one(flat_weight, f * terms, terms, flat_data, n * terms, terms, first, sums)
+            _dot_one(flat_weight, at, terms, flat_data, to, terms, whole, sums)
         else:
-            _dot_more(flat_weight, f * terms, terms, flat_data, n * terms, terms, first, sums)
-    for i in range(min(_WEIGHTS, weight.shape[0])):
-        for j in range(count):
-            total = _sum_up(sums, (i * count + j) * MACHINE_LANES, weight[f + i], data[n + j], first)
-            out[n + j, f + i] = total + bias[f + i]
+            _dot_more(flat_weight, at, terms, flat_data, to, terms, whole, sums)
+        for i in range(_WEIGHTS):
+            for j in range(count):
+                k = i * count + j
+                total = _sum_up(sums, k * MACHINE_LANES, weight[f + i], data[n + j], start + whole, stop)
+                totals[k] += total
+                out[n + j, f + i] = totals[k] + bias[f + i]
 
 
 @parallel
@@ -298,7 +325,7 @@ def _few_rows(share, data, weight, bias, workers, out):
     batch, features = data.shape[0], weight.shape[0]
     groups = (features + _WEIGHTS - 1) // _WEIGHTS
     for w in within(share, workers):
-        sums = np.empty(_WEIGHTS * _DATA * MACHINE_LANES, np.float32)
+        sums = np.empty(_WEIGHTS * _DATA * (MACHINE_LANES + 1), np.float32)
         for group in range(w * groups // workers, (w + 1) * groups // workers):
             # The last rows are computed again rather than fewer of them.
             f, n = max(0, min(group * _WEIGHTS, features - _WEIGHTS)), 0
