@@ -80,7 +80,9 @@ def main():
             for threads in threads_to_try:
                 out = np.full(right.shape, np.nan, np.float32)
                 with use_threads(threads):
-                    way(of).bind(Arrays(data, weight, scale, shift, activation(-1, slopes=slopes), other, out))()
+                    way(of).bind(
+                        Arrays(data, weight, scale, shift, activation(-1, slopes=slopes), other, out)
+                    )()
                 results.append(out)
             where = f"{way.name}, {HERE.lanes} lanes, {of}"
             limit = (2e-5 if way.name in ("winograd", "dilated") else 3e-6) * np.abs(right).max()
