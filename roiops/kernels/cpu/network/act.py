@@ -7,6 +7,7 @@ import numpy as np
 from ...jit import Calls, inner, num_threads, parallel, within
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
+from .recurrent import sigmoid
 
 #: Gradients of fewer numbers stay in a cache from one pass of NumPy to the next.
 _LARGE = 1 << 17
@@ -39,15 +40,6 @@ def bind_relu(data, out):
     """A call of :func:`forward` for ``relu``, again and again."""
     flat = data.reshape(-1), out.reshape(-1)
     return Repeated(Calls(), data.size / 4, lambda threads: [(_relu_forward, threads, *flat)])
-
-
-def sigmoid(data, out):
-    """``1 / (1 + exp(-data))``: (tanh(data / 2) + 1) / 2 has no digits left far below 0."""
-    # Not np.negative: NumPy 2.3 and 2.4 get every fourth float32 wrong in place, as a state of one number is.
-    np.multiply(data, -1, out=out)
-    np.exp(out, out=out)
-    out += 1
-    np.reciprocal(out, out=out)
 
 
 def backward(kind, grad_out, out, grad_data):

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .act import sigmoid
-
 
 class Weights(NamedTuple):
     """Matrices and biases for input and state, or their gradients; the rows are gate by gate."""
@@ -203,6 +201,15 @@ def _product(a, b):
     out = np.empty((a.shape[0], b.shape[1]), a.dtype)
     matmul(a, b, out)
     return out
+
+
+def sigmoid(data, out):
+    """``1 / (1 + exp(-data))``: (tanh(data / 2) + 1) / 2 has no digits left far below 0."""
+    # Not np.negative: NumPy 2.3 and 2.4 get every fourth float32 wrong in place, as a state of one number is.
+    np.multiply(data, -1, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.reciprocal(out, out=out)
 
 
 #: The kinds of layer, by MXNet's ``mode``.
