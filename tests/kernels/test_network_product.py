@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu.product.matmul import matmul
+from roiops.kernels.cpu.product.matmul import bind_few_rows, matmul
 from roiops.kernels.cpu.product.turn import turn
+from roiops.kernels.jit import Calls
 
 RNG = np.random.default_rng(3)
 
@@ -12,7 +13,18 @@ RNG = np.random.default_rng(3)
 @pytest.mark.parametrize("added", [False, True])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(
-    "sizes", [(1, 700, 500), (3, 600, 333), (9, 300, 130), (100, 70, 90), (4, 5, 6), (40, 700, 31)], ids=str
+    "sizes",
+    [
+        (1, 700, 500),
+        (3, 600, 333),
+        (9, 300, 130),
+        (100, 70, 90),
+        (4, 5, 6),
+        (40, 700, 31),
+        (2, 0, 8),
+        (9, 0, 9),
+    ],
+    ids=str,
 )
 def test_matmul(sizes, turned, added):
     rows, terms, columns = sizes
@@ -24,6 +36,15 @@ def test_matmul(sizes, turned, added):
     matmul(a, b, out, add=added)
     right = np.float64(a) @ b + (before if added else 0)
     np.testing.assert_allclose(out, right, rtol=0, atol=2e-6 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("filters", [3, 8])
+def test_without_terms_there_is_the_bias(rows, filters):
+    bias, out = np.arange(1, filters + 1, dtype=np.float32), np.full((rows, filters), np.nan, np.float32)
+    data, weight = np.zeros((rows, 0), np.float32), np.zeros((filters, 0), np.float32)
+    bind_few_rows(data, weight, bias, out, Calls())()
+    np.testing.assert_array_equal(out, np.tile(bias, (rows, 1)))
 
 
 @pytest.mark.parametrize("shape", [(32, 48, 1, 1, 1), (5, 7, 1, 1, 1), (16, 16, 1, 3, 2)], ids=str)

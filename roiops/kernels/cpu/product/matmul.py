@@ -303,7 +303,7 @@ def _put_products(data, weight, bias, f, n, count, sums, out):
                 out[n + j, f + i] = _in_parts(weight[f + i], data[n + j]) + bias[f + i]
         return
     totals[:] = 0
-    for start in range(0, terms, _TOGETHER):
+    for start in range(0, max(1, terms), _TOGETHER):  # without terms the sums are 0
         stop = min(start + _TOGETHER, terms)
         whole = (stop - start) // MACHINE_LANES * MACHINE_LANES
         at, to = f * terms + start, n * terms + start
