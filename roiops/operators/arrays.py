@@ -120,6 +120,11 @@ def add_up(data, axes, keepdims, dtype, **kwargs):
     return np.add.reduce(data, axis=axes, keepdims=keepdims, dtype=dtype, **kwargs)
 
 
+def sum_by_channel(images):
+    """What a bias has as its gradient; in float64 where NumPy adds one image after the other."""
+    return images.sum(axis=tuple(range(2, images.ndim))).sum(axis=0, dtype=np.float64)
+
+
 def sum_to(value, target, req):
     """``target = value`` summed over the axes along which ``target`` broadcasts to it."""
     total = add_up(value, broadcast_axes(target.shape, value.shape), True, sum_dtype(target.dtype))

@@ -7,6 +7,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...params import Field, enum, optional, shape
 from ...registry import register
+from ..arrays import sum_by_channel
 from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
 
@@ -112,7 +113,7 @@ class DeformableConvolutionOp(DenseOperator):
                 kernel.scatter_offset(
                     column_grad, data[image], mask[image], first, count, groups, pixels, tables, grads
                 )
-        results = [*sums, None if bias is None else grad.sum(axis=2).sum(axis=0, dtype=np.float64)]
+        results = [*sums, None if bias is None else sum_by_channel(grad)]
         for target, value in zip(targets, results, strict=True):
             if target is not None:
                 target[...] = value.reshape(target.shape)

@@ -9,6 +9,7 @@ from ...errors import ParamError, ShapeError
 from ...params import Field, enum, optional
 from ...params import shape as ints
 from ...registry import register
+from ..arrays import sum_by_channel
 from ..base import OpContext, kernels, merge_shapes
 from ..dense import FloatProperty, ImageOperator
 from ..fields import IGNORED, Window
@@ -147,12 +148,7 @@ class ConvolutionOp(_ConvolutionBase):
         if in_grad[1] is not None:
             conv.backward_weight(head, data, self._window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
-            in_grad[2][...] = _sum_by_channel(head)
-
-
-def _sum_by_channel(head):
-    """The gradient of the bias; in float64 where NumPy adds one image after the other."""
-    return head.sum(axis=(2, 3, 4)).sum(axis=0, dtype=np.float64)
+            in_grad[2][...] = sum_by_channel(head)
 
 
 def _prologue(norm, before):
@@ -350,7 +346,7 @@ class DeconvolutionOp(_ConvolutionBase):
             window = self._window(in_data[0])
             conv.backward_weight(data, head, window, groups, _as_3d(in_grad[1]))
         if not self.params.no_bias and in_grad[2] is not None:
-            in_grad[2][...] = _sum_by_channel(head)
+            in_grad[2][...] = sum_by_channel(head)
 
     def _kernel(self, ctx, kind, data):
         window = self._window(data)

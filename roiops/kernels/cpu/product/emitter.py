@@ -283,11 +283,11 @@ class Emitter:
         """A :class:`~.tiles.Epilogue` for results from filter ``row`` on; ``other`` is read from ``at``."""
         scale, shift, act, *_ = self.members(epilogue)
         floor, ceiling, slopes = self.members(act)
-        count, _ = self.elements(kind[2][2], slopes, "slope")
+        count, first = self.elements(kind[2][2], slopes, "slope")
         act = ActivationIn(
             self.splat(floor),
             self.splat(ceiling),
-            self.pointer(kind[2][2], slopes, row, "slope"),
+            self.move(first, row),
             self.builder.fcmp_unordered("!=", ceiling, _F32(np.inf)),
             self.builder.icmp_signed(">", count, self.number(0)),
         )
