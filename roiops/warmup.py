@@ -172,7 +172,7 @@ def run_example(name, params, count, dtype, ctx, request="write"):
 def calls_of(task: dict) -> list:
     """The calls that need what is to be compiled, of a graph, of operators or of a function of kernels."""
     from .graph.symbol import load_json
-    from .kernels.numba_insides import compile_separate
+    from .kernels.numba_insides.addresses import compile_separate
 
     if "function" in task:
         importlib.import_module(task["function"].rpartition(".")[0])

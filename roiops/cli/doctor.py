@@ -135,7 +135,8 @@ def _gpu():
 def _caches(failures):
     import numba
 
-    from ..kernels import jit, numba_insides
+    from ..kernels import jit
+    from ..kernels.numba_insides.cache import cache_folders_at_home
 
     if os.environ.get("ROIOPS_CACHE", "1") == "0":
         yield "used", "no, ROIOPS_CACHE=0"
@@ -144,7 +145,7 @@ def _caches(failures):
     asked = numba.config.CACHE_DIR
     used = jit.cache_folder()
     as_asked = asked and used is not None and used.startswith(os.path.abspath(asked))
-    folders = [asked] if as_asked else [kernels, *numba_insides.cache_folders_at_home(kernels)]
+    folders = [asked] if as_asked else [kernels, *cache_folders_at_home(kernels)]
     if asked and not as_asked:
         yield "", f"NUMBA_CACHE_DIR={asked} cannot be written"
     if used is None:

@@ -23,22 +23,19 @@ import numba
 import numpy as np
 
 from ..processors import share
-from .numba_insides import (
+from .numba_insides.addresses import separate_call
+from .numba_insides.cache import as_kernel, remember_source
+from .numba_insides.compiler import KERNEL, UNCOUNTED, make_inner
+from .numba_insides.found import INSIDES
+from .numba_insides.launch import (
     FAILURE,
-    INSIDES,
     KEEP,
-    KERNEL,
-    UNCOUNTED,
-    as_kernel,
     compiler_lock,
     entry_of,
     kept_size,
     launcher_by,
     launcher_of,
-    make_inner,
-    remember_source,
     run_kept,
-    separate_call,
     threads_counter,
     threads_launcher,
 )

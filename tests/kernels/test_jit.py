@@ -10,8 +10,9 @@ import numba
 import numpy as np
 import pytest
 
-from roiops.kernels import jit, numba_insides
+from roiops.kernels import jit
 from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, separate, within
+from roiops.kernels.numba_insides import addresses, compiler, found, launch
 
 
 @njit
@@ -212,11 +213,11 @@ def test_a_separate_function_is_compiled_once_for_all_that_call_it():
     with pytest.raises(ValueError, match="a scale below zero"):
         sum_of_all(np.ones(2), -1)
     assert halves_and_doubles(np.ones(1), 4)[1].tolist() == [4]  # from Python, too
-    compiled = numba_insides._separate[f"{__name__}.halves_and_doubles"].compiled
+    compiled = addresses._separate[f"{__name__}.halves_and_doubles"].compiled
     assert len(compiled.overloads) == 2
     for kernel in (sum_of_halves, sum_of_all):
         for result in kernel.overloads.values():
-            (address,) = numba_insides._addresses_in(result.library)
+            (address,) = addresses.addresses_in(result.library)
             assert address.function.compiled is compiled
 
 
@@ -532,11 +533,11 @@ def test_threads_are_counted_as_numba_counts_them(monkeypatch):
     try:
         for threads in {1, before}:
             numba.set_num_threads(threads)
-            assert numba_insides.threads_counter()() == threads
+            assert launch.threads_counter()() == threads
     finally:
         numba.set_num_threads(before)
     monkeypatch.delattr("numba.np.ufunc.parallel._get_num_threads")
-    assert numba_insides.threads_counter() is numba.get_num_threads
+    assert launch.threads_counter() is numba.get_num_threads
 
 
 def test_kernels_run_without_the_insides_of_numba(tmp_path):
@@ -546,10 +547,10 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
 
     cache, library = caching.FunctionCache, codegen.JITCodeLibrary
     del caching.FunctionCache, codegen.JITCodeLibrary
-    from roiops.kernels import numba_insides
+    from roiops.kernels.numba_insides.found import INSIDES
 
     caching.FunctionCache, codegen.JITCodeLibrary = cache, library  # numba itself imports them later on
-    assert not numba_insides.INSIDES
+    assert not INSIDES
     """
     in_parts = """
     import numba
@@ -572,7 +573,7 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     assert plain == run(POOL, NUMBA_NUM_THREADS="1")
 
 
-@pytest.mark.skipif(not numba_insides._HAS_PASSES, reason="this numba is an older one")
+@pytest.mark.skipif(not compiler._HAS_PASSES, reason="this numba is an older one")
 def test_an_older_numba_optimises_functions_its_own_way(tmp_path):
     """LLVM has passes by those names there, too, but numba takes them otherwise."""
     older = """
@@ -580,10 +581,10 @@ def test_an_older_numba_optimises_functions_its_own_way(tmp_path):
 
     build = CPUCodegen._pass_builder
     del CPUCodegen._pass_builder
-    from roiops.kernels import numba_insides
+    from roiops.kernels.numba_insides import compiler, found
 
     CPUCodegen._pass_builder = build  # as numba itself needs it
-    assert numba_insides.INSIDES and not numba_insides._HAS_PASSES
+    assert found.INSIDES and not compiler._HAS_PASSES
     """
     assert run(textwrap.dedent(older) + textwrap.dedent(CALL), NUMBA_CACHE_DIR=str(tmp_path)).strip() == "1"
 
@@ -647,7 +648,7 @@ def test_a_network_whose_kernels_are_on_disk_compiles_nothing(tmp_path):
 
 
 def test_the_insides_are_those_of_this_numba():
-    assert numba_insides.INSIDES
+    assert found.INSIDES
 
 
 def test_an_entry_is_that_for_the_types_of_the_arguments():
@@ -663,10 +664,10 @@ def test_an_entry_is_that_for_the_types_of_the_arguments():
     given = [row, row.astype(np.float32), row.astype(np.int32), row[::2], read_only, unaligned]
     given += [(row[0],), (9,), (True,), (1 << 63,), (np.int32(9),), (np.uint8(200),), (4.5, 1)]
     given += [table[:, 1]]
-    entries = [numba_insides.entry_of(compiled, (each,)) for each in given]
+    entries = [launch.entry_of(compiled, (each,)) for each in given]
     halves = [entry(each) for entry, each in zip(entries, given, strict=True)]
     assert halves == [each[-1] / 2 for each in given]
-    assert [numba_insides.entry_of(compiled, (each,)) for each in given] == entries
+    assert [launch.entry_of(compiled, (each,)) for each in given] == entries
 
 
 BY_ADDRESS = """

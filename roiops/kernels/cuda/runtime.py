@@ -25,7 +25,7 @@ import numpy as np
 from roiops.dtypes import BFLOAT16, stored
 from roiops.errors import DeviceError
 from roiops.kernels.cuda import dlpack
-from roiops.kernels.numba_insides import Inner
+from roiops.kernels.numba_insides.compiler import Inner
 
 #: No launch has more blocks. Kernels stride over what is left, so any number is right.
 MOST_BLOCKS = 1 << 16
