@@ -83,8 +83,8 @@ class Addressed(Way):
 
     @staticmethod
     @abstractmethod
-    def plan(layer, machine, added) -> Plan:
-        """The lists of addresses; ``added``: whether something is added to the results."""
+    def plan(layer, machine) -> Plan:
+        """The lists of addresses."""
 
     @staticmethod
     def parts(layer, machine) -> list[tuple[int, int]]:
@@ -111,8 +111,7 @@ class Addressed(Way):
     def _bind(self, layer, arrays, epilogue):
         """A function of the number of workers, which gives a layer's kernels."""
         data, out, machine, of_data = arrays.data, arrays.out, self.machine, arrays.of_data
-        added, groups = bool(epilogue[-1]), layer.groups
-        plan = self.plan(layer, machine, added)
+        groups, plan = layer.groups, self.plan(layer, machine)
         weight, copies = self.left(layer, arrays.weight, plan)
         thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
 
@@ -132,7 +131,7 @@ class Addressed(Way):
                 images = (thinned if plan.thinned else data).reshape(1, -1)
             elif not own:
                 kernels.append((fill_padded, workers, data, plan.layout, of_data, workers, images[0]))
-            begins, lines = self.division(layer, machine, added, workers)
+            begins, lines = self.division(layer, machine, workers)
             sources = data, plan.layout, of_data, lines, layer.channels // groups * own
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
             sums = sources, weight, tuple(terms), tuple(plan.tiles), groups, begins, epilogue
@@ -142,9 +141,9 @@ class Addressed(Way):
 
     @classmethod
     @functools.lru_cache(maxsize=192)
-    def division(cls, layer, machine, added, workers) -> tuple[np.ndarray, np.ndarray]:
+    def division(cls, layer, machine, workers) -> tuple[np.ndarray, np.ndarray]:
         """The first tile of each worker, and the rows of a padded image that its tiles see."""
-        plan = cls.plan(layer, machine, added)
+        plan = cls.plan(layer, machine)
         begins, lines = deal_tiles(plan.tiles, layer.groups, workers), np.zeros((workers, 2), np.int64)
         if not plan.padded:
             return begins, lines

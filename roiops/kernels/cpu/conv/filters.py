@@ -161,8 +161,7 @@ def _tile(vectors, count):
     return tile
 
 
-#: A panel of one vector is multiplied by twice the pixels.
-_tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, 2 * PIXELS)
+_tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, PIXELS)
 
 
 @inner(makes_arrays=False)
@@ -215,21 +214,19 @@ def _sum_pixels(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
 _multiply = driver(fill_own, _pack_block, _sum_pixels)
 
 
-def _panels(filters, machine):
-    """``(pixels, vectors)`` of the tiles of each panel of a group's filters."""
-    pixels, most = machine.filter_tile
+def _panels(filters, machine) -> list[int]:
+    """The vectors of each panel of a group's filters."""
+    most = machine.filter_tile[1]
     whole, rest = divmod(ceil_div(filters, machine.lanes), most)
-    last = [(2 * pixels if rest == 1 else pixels, rest)] if rest else []
-    return [(pixels, most)] * whole + last
+    return [most] * whole + [rest] * (rest > 0)
 
 
 def _term_cost(layer, pixels, vectors, machine):
     """What a tile takes for one term.
 
-    Beside pixels and weights, it loads what is fetched for later, what a channel begins with, and addresses:
-    the general registers do not hold those of more than eight pixels.
+    Beside pixels and weights, it loads what is fetched for later, and what a channel begins with.
     """
-    loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel) + max(0, pixels - 8)
+    loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel)
     # Each term of a 1x1 layer lies in another line. Where two units multiply, lines come too slowly for them
     # from maps that are larger than the second cache.
     if layer.kernel == (1, 1) and machine.units > 1 and _image_bytes(layer) > machine.second_cache:
@@ -258,15 +255,13 @@ class ByFilters(Addressed):
     def cost(layer, machine):
         """Filters side by side in the vectors."""
         batch, channels, stride, pixels = layer.batch, layer.channels, layer.stride, math.prod(layer.out_size)
-        panels = _panels(layer.in_group, machine)
-        tiled = sum(
-            ceil_div(pixels, tile_pixels) * layer.terms * _term_cost(layer, tile_pixels, vectors, machine)
-            for tile_pixels, vectors in panels
-        )
+        panels, tile_pixels = _panels(layer.in_group, machine), machine.filter_tile[0]
+        of_terms = sum(_term_cost(layer, tile_pixels, vectors, machine) for vectors in panels)
+        tiled = ceil_div(pixels, tile_pixels) * layer.terms * of_terms
         # Planes a whole number of pages apart compete for the same few places of a cache.
         stored = 480 if 4 * pixels % 4096 == 0 else 80
         vectors = ceil_div(layer.in_group, machine.lanes)
-        tiled += ceil_div(pixels, machine.filter_tile[0]) * vectors * stored
+        tiled += ceil_div(pixels, tile_pixels) * vectors * stored
         # Of a panel that filters do not fill, results are copied one by one.
         if layer.in_group % machine.lanes:
             tiled += machine.single * pixels * (layer.in_group % (machine.lanes * machine.filter_tile[1]))
@@ -303,7 +298,7 @@ class ByFilters(Addressed):
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
-    def plan(layer, machine, added) -> Plan:
+    def plan(layer, machine) -> Plan:
         kernel, stride, dilate, pad = layer.kernel, layer.stride, layer.dilate, layer.pad
         batch, channels, (in_height, in_width) = layer.batch, layer.channels, layer.in_size
         (height, width), tile_pixels = layer.out_size, machine.filter_tile[0]
@@ -330,7 +325,6 @@ class ByFilters(Addressed):
         starts = starts.reshape(batch, -1)
         surplus = -starts.shape[1] % tile_pixels  # the last tile of an image computes its last pixel again
         starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
-        starts = np.pad(starts, (0, tile_pixels), "edge")  # as does one of twice the pixels
         tiles = _tiles(layer, tile_pixels)
         return Plan(
             layout=((1, 1), pad, (rows, length, step), (1, 1)),
@@ -361,7 +355,7 @@ def _tiles(layer, pixels: int) -> Tiles:
     panels, size = ceil_div(vectors, VECTORS), math.prod(layer.out_size)
     ends = np.arange(panels + 1) * vectors // panels * MACHINE_LANES
     room = np.diff(ends)
-    filters = filters_of_tiles(layer.in_group, ends[:-1], room, 1, np.where(room == MACHINE_LANES, 2, 1))
+    filters = filters_of_tiles(layer.in_group, ends[:-1], room, 1)
     in_image = ceil_div(size, pixels)
     image, x = np.ogrid[: layer.batch, 0:size:pixels]
     runs, places = np.zeros(layer.batch * in_image, RUN), np.zeros(layer.batch * in_image + 1, PLACES)
@@ -370,7 +364,7 @@ def _tiles(layer, pixels: int) -> Tiles:
     places["run"] = np.arange(len(places))
     places["first"] = places["run"] * pixels
     runs["place"], places["direct"][:-1] = places["first"][:-1], runs["count"] == pixels
-    return Tiles(filters, places, runs, 1, in_image, pixels)
+    return Tiles(filters, places, runs, 1, pixels)
 
 
 def _image_bytes(layer) -> int:

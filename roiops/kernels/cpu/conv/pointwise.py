@@ -55,7 +55,7 @@ def _scale_pixels(flat, at, plane, panel, column, count, terms, prologue, first)
 def _pack_pixels(sources, weight, tiles, g, block, image, panel):
     """A panel's pixels. What comes next are those of the next panel, as many as its first run has."""
     _, (ats, plane), prologue, _, _ = sources
-    _, places, runs, _, _, _ = tiles
+    _, places, runs, _, _ = tiles
     terms, following = weight[3], places[block + 1].run
     group = g * terms * plane
     for r in range(places[block].run, following):
@@ -123,7 +123,7 @@ class Pointwise(Addressed):
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
-    def plan(layer, machine, added) -> Plan:
+    def plan(layer, machine) -> Plan:
         pixels, image = math.prod(layer.out_size), np.arange(layer.batch)
         of_images = image * pixels, np.full(layer.batch, pixels), image * layer.filters * pixels
         places, runs, targets = vectors_of_places(*of_images, layer.batch * pixels)
@@ -138,7 +138,7 @@ class Pointwise(Addressed):
             group_padded=0,
             copying=0,
             terms=Terms(nothing, targets, 1, pixels, 0, nothing),
-            tiles=Tiles(filters, places, runs, 0, len(places), machine.columns),
+            tiles=Tiles(filters, places, runs, 0, machine.columns),
             panel=(layer.terms + 1) * machine.columns,
             thinned=layer.stride != (1, 1),
         )

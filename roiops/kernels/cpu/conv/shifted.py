@@ -34,20 +34,6 @@ def joins_rows(layer: Layer, machine: Machine) -> bool:
     return width % machine.lanes > 0 and 4 * floats <= machine.second_cache // 2
 
 
-def ends_with_rows(width: int, length: int, terms: int, added: bool, lanes: int) -> bool:
-    """Whether each vector of results lies in one row of the output, of ``length`` places in the padded image.
-
-    Otherwise vectors go on from row to row: then less is computed, and results are moved afterwards. Vectors
-    that overlap would add twice what is added to the results.
-    """
-    if width % lanes == 0:
-        return True
-    if width < lanes or added:
-        return False
-    vectors = ceil_div(width, lanes)
-    return vectors * (terms + VECTOR_STORED) < length / lanes * terms + ROW_MOVED
-
-
 #: Cycles, about, of storing a vector of results, of moving a row of them, and of fetching a line of an image
 #: that no cache holds, whose columns are then parted.
 VECTOR_STORED, ROW_MOVED, LINE_PARTED = 10, 58, 100
@@ -62,14 +48,16 @@ def _pack(sources, weight, tiles, g, block, image, panel):
 _multiply = driver(fill_own, _pack, sum_rows)
 
 
-def _results(layer, lanes: int, rows: int, length: int, joined: bool, by_row: bool):
-    """Where the vectors of results begin in a padded image, and what :func:`vectors_of_places` takes."""
+def _results(layer, lanes: int, rows: int, length: int, joined: bool):
+    """Where the vectors of results begin in a padded image, and what :func:`vectors_of_places` takes.
+
+    Vectors go on from row to row, where rows are not whole vectors: what lies between is not stored.
+    """
     height, width = layer.out_size
     image, y = np.ogrid[: layer.batch, :height]
     begins, ats = (image * rows + y) * length, (image * layer.filters * height + y) * width
-    if by_row:
-        # The last vector of a row overlaps with the one before, where rows are not whole vectors.
-        x = np.minimum(np.arange(0, width, lanes), width - lanes)
+    if width % lanes == 0:
+        x = np.arange(0, width, lanes)
         starts, ats = ((each[:, :, None] + x).reshape(-1) for each in (begins, ats))
         return starts, (np.arange(starts.size) * lanes, np.full(starts.size, lanes), ats, starts.size * lanes)
     if joined:
@@ -111,11 +99,11 @@ class Shifted(Addressed):
         )
         # Of joined rows, nothing between them is computed, or moved.
         joined = joins_rows(layer, machine)
-        by_row = not joined and ends_with_rows(size[1], length, layer.terms, False, machine.lanes)
+        by_row = size[1] % machine.lanes == 0
         if joined:
             vectors = ceil_div(((batch - 1) * rows + size[0]) * size[1], machine.lanes)
         elif by_row:
-            vectors = batch * size[0] * ceil_div(size[1], machine.lanes)
+            vectors = batch * size[0] * size[1] // machine.lanes
         else:
             vectors = ceil_div(batch * rows * length, machine.lanes)
         vectors = max(machine.few, vectors)
@@ -136,7 +124,7 @@ class Shifted(Addressed):
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
-    def plan(layer, machine, added) -> Plan:
+    def plan(layer, machine) -> Plan:
         kernel, stride, dilate, pad = layer.kernel, layer.stride, layer.dilate, layer.pad
         batch, channels, lanes = layer.batch, layer.channels, machine.lanes
         height, width = layer.out_size
@@ -158,8 +146,7 @@ class Shifted(Addressed):
         padded, group_padded = (
             ceil_div((count - 1) * step + last, LINE) * LINE for count in (channels, in_group)
         )
-        by_row = not joined and ends_with_rows(width, length, layer.terms, added, lanes)
-        starts, pieces = _results(layer, lanes, rows, length, joined, by_row)
+        starts, pieces = _results(layer, lanes, rows, length, joined)
         places, runs, targets = vectors_of_places(*pieces)
         # What is read again for each tile of filters is the padded image; for each panel of places, the
         # weight. Then results also go to as many places of memory as there are filters, a few to each.
@@ -180,7 +167,7 @@ class Shifted(Addressed):
                 in_group * step,
                 np.array(taps, np.int64),
             ),
-            tiles=Tiles(filters, places, runs, by_filters, len(places), machine.columns),
+            tiles=Tiles(filters, places, runs, by_filters, machine.columns),
             padded=padded,
             group_padded=group_padded,
             copying=padding_cost(batch * rows, channels * planes),

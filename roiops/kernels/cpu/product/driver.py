@@ -36,10 +36,9 @@ def _record(*names):
     return np.dtype([(name, np.int64) for name in names])
 
 
-#: Filters of a tile: the first of the group, how many, for how many the tile has room, how many tiles of
-#: places it takes at once, and how many vectors of these must lie in one piece for results to be stored in
-#: their place.
-FILTERS = _record("first", "rows", "room", "taken", "direct")
+#: Filters of a tile: the first of the group, how many, for how many the tile has room, and how many vectors
+#: of places must lie in one piece for results to be stored in their place.
+FILTERS = _record("first", "rows", "room", "direct")
 #: Places of a tile: the first, its first run, and its vectors, 0 if one of them does not lie in one piece.
 PLACES = _record("first", "run", "direct")
 #: More vectors than any tile has.
@@ -57,8 +56,6 @@ class Tiles(NamedTuple):
     runs: np.ndarray
     #: Whether a block is some filters with all places, one after the other; otherwise the other way round.
     by_filters: int
-    #: The tiles of places of an image, where several may be taken at once: they are of one image.
-    in_image: int
     #: Places of a tile.
     width: int
 
@@ -91,10 +88,10 @@ def _cut_runs(begins, counts, ats, firsts):
     return runs, np.searchsorted(cuts, firsts)
 
 
-def filters_of_tiles(in_group: int, firsts, room, direct, taken=1) -> np.ndarray:
+def filters_of_tiles(in_group: int, firsts, room, direct) -> np.ndarray:
     """The :data:`FILTERS` of a group's tiles; nothing is stored in its place where a tile has room left."""
     found = np.zeros(len(firsts), FILTERS)
-    found["first"], found["room"], found["taken"] = firsts, room, taken
+    found["first"], found["room"] = firsts, room
     found["rows"] = np.minimum(room, in_group - firsts)
     found["direct"] = np.where(found["rows"] == room, direct, NEVER)
     return found
@@ -172,7 +169,7 @@ def driver(fill, pack, sum_tile):
     @parallel(makes_arrays=False)
     def multiply(share, sources, weight, terms, tiles, groups, begins, epilogue, memory, out):
         scale, shift, act, other, add_other = epilogue
-        filters, places, all_runs, by_filters, in_image, columns = tiles
+        filters, places, all_runs, by_filters, columns = tiles
         spares, images, panels = memory
         flat, flat_other = out.reshape(-1), other.reshape(-1)
         in_group, plane = out.shape[1] // groups, out.shape[2] * out.shape[3]
@@ -190,30 +187,23 @@ def driver(fill, pack, sum_tile):
                     fill(sources, g, w, image)
                     group = g
                 soon = pack(sources, weight, tiles, g, o, image, panel)
-                inside, end = item - block * length, min(length, begins[w + 1] - block * length)
-                item += end - inside
-                while inside < end:
+                start, end = item - block * length, min(length, begins[w + 1] - block * length)
+                item += end - start
+                for inside in range(start, end):
                     f, t = (o, inside) if by_filters else (inside, o)
-                    some, first = filters[f], places[t].first
-                    taken, direct = np.int64(1), places[t].direct
-                    if some.taken > 1:
-                        taken = min(some.taken, end - inside, in_image - t % in_image)
-                        direct = min(direct, places[t + taken - 1].direct) if taken == some.taken else 0
-                    rows, width = some.rows, some.taken * columns
+                    some, first, rows = filters[f], places[t].first, filters[f].rows
                     row = g * in_group + some.first
-                    at, whole = row * plane, direct >= some.direct
+                    at, whole = row * plane, places[t].direct >= some.direct
+                    runs = all_runs[places[t].run : places[t + 1].run]
                     if add_other and not whole:
-                        runs = all_runs[places[t].run : places[t + taken].run]
-                        _move(others, first, width, rows, runs, flat_other, at, plane, True)
+                        _move(others, first, columns, rows, runs, flat_other, at, plane, True)
                     to, added = (flat, flat_other) if whole else (spare, others)
-                    sums = Rows(to, at if whole else np.int64(0), plane if whole else width)
+                    sums = Rows(to, at if whole else np.int64(0), plane if whole else columns)
                     into = Epilogue(scale, shift, act, added, add_other)
-                    count = places[t + taken].first - first
+                    count = places[t + 1].first - first
                     tile = Tile(g, row, rows, some.room, first, t, count, inside)
                     sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
                     if not whole:
-                        runs = all_runs[places[t].run : places[t + taken].run]
-                        _move(spare, first, width, rows, runs, flat, at, plane, False)
-                    inside += taken
+                        _move(spare, first, columns, rows, runs, flat, at, plane, False)
 
     return multiply
