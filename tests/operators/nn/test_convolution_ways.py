@@ -196,7 +196,7 @@ def test_parts_hold_all_channels_and_packed_weights_fit_the_cache(channels, kern
     parts = conv_filters.ByFilters.parts(layer, HERE._replace(second_cache=cache))
     assert [c for first, end in parts for c in range(first, end)] == list(range(channels))
     most = max(end - first for first, end in parts)
-    assert most == 1 or 4 * conv_filters.WIDTH * kernel**2 * most <= max(cache // 2, 1 << 18)
+    assert most == 1 or 4 * conv_filters.WIDTH * kernel**2 * most <= cache
     assert conv_filters.ByFilters.parts(layer._replace(batch=2), HERE) == [(0, channels)]
 
 

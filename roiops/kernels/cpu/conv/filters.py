@@ -280,12 +280,12 @@ class ByFilters(Addressed):
     @staticmethod
     @functools.lru_cache(maxsize=64)
     def parts(layer, machine):
-        taps, panel, count = math.prod(layer.kernel), 4 * WIDTH * layer.terms, 1
+        taps, count = math.prod(layer.kernel), 1
         if layer.batch == layer.groups == 1:
-            # Beside a panel, the next one is on its way, and another thread may have half of the cache.
-            count = ceil_div(panel, machine.second_cache // 4)
-            with_image = ceil_div(panel + _image_bytes(layer), machine.second_cache // 2)
-            count = max(1, min(max(count, with_image), layer.terms // LEAST_TERMS))
+            panel, image, cache = 4 * WIDTH * layer.terms, _image_bytes(layer), machine.second_cache
+            # Of an image that leaves the cache, so much is summed that it stays there with the panel.
+            count = ceil_div(panel + image * (image > cache), cache)
+            count = max(1, min(count, layer.terms // LEAST_TERMS))
         together = _together(taps)
         size = ceil_div(ceil_div(layer.channels, count), together) * together
         return [(c, min(c + size, layer.channels)) for c in range(0, layer.channels, size)]
