@@ -5,6 +5,7 @@ import numpy as np
 from ..context import Context, current_context
 from ..dtypes import DTYPES
 from ..errors import DTypeError, ParamError, ShapeError
+from ..operators.tensor.common import as_scalar
 from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray, of_dtype
@@ -99,7 +100,7 @@ def full(shape, val, ctx: Context | None = None, dtype=None, out: NDArray | None
         out[:] = val
         return out
     dtype = _dtype(dtype)
-    return _place(np.full(_shape(shape), of_dtype(val, dtype), dtype), ctx)
+    return _place(np.full(_shape(shape), as_scalar(val, dtype), dtype), ctx)
 
 
 def zeros(shape, ctx: Context | None = None, dtype=None, stype: str | None = None, **kwargs) -> NDArray:

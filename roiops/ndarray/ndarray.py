@@ -12,6 +12,7 @@ from .. import registry
 from ..context import Context, cpu
 from ..dtypes import BFLOAT16
 from ..errors import DeviceError, DTypeError, InputError, ShapeError
+from ..operators.tensor.common import as_scalar
 from ..recording import current
 from . import device
 from .invoke import run
@@ -271,10 +272,10 @@ class NDArray:
             current.tape.add_assignment(self, key, value)
         if isinstance(value, NDArray):
             value = value.data if value.context == self._context else device.to_host(value.data)
-        if not isinstance(value, SCALARS) and (not self._context.is_gpu or isinstance(value, list | tuple)):
+        if isinstance(value, SCALARS):
+            value = as_scalar(value, self.data.dtype)[()]
+        elif not self._context.is_gpu or isinstance(value, list | tuple):
             value = np.asarray(value)
-        if isinstance(value, int) and self.data.dtype.kind in "iu":
-            value = int(of_dtype(value, self.data.dtype))
         if isinstance(value, np.ndarray):
             value = device.from_host(value, self._context)
         self.data[_index(key, self._context)] = value

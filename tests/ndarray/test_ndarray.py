@@ -524,6 +524,27 @@ def test_integers_stay_integers():
         assert result.dtype is np.int32
 
 
+@pytest.mark.parametrize(
+    ("dtype", "number", "expected"),
+    [  # what MXNet 1.9.1 makes of them
+        ("int32", np.nan, -(2**31)),
+        ("int32", 1e10, -(2**31)),
+        ("int32", -(2**40), -(2**31)),
+        ("int64", np.float32(-np.inf), -(2**63)),
+        ("int8", -1e10, 0),
+        ("uint8", np.inf, 0),
+        ("uint8", -1.7, 255),
+        ("uint8", 300, 44),
+    ],
+)
+def test_numbers_that_do_not_fit_are_cast(dtype, number, expected):
+    array = nd.zeros((1,), dtype=dtype)
+    assert values(array + number) == values(nd.full((1,), number, dtype=dtype)) == [expected]
+    assert values(array > number) == [expected < 0]
+    array[:] = number
+    assert values(array) == [expected]
+
+
 def test_in_place_arithmetic_writes_into_the_array(x):
     row, same = x[0], x
     x += 1

@@ -36,7 +36,10 @@ def as_scalar(number: float, dtype) -> np.ndarray:
     """A number in the dtype of an array that it meets, cast as in C: -1 is 255 among uint8."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu":
-        return np.array(int(number) & (2**64 - 1), np.uint64).astype(dtype)
+        wide = np.iinfo(np.int64 if dtype.itemsize == 8 else np.int32)
+        fits = wide.min <= number < max(wide.max, np.iinfo(dtype).max) + 1
+        whole = int(number) if fits else wide.min  # as processors have it, of NaN and infinity, too
+        return np.array(whole & (2**64 - 1), np.uint64).astype(dtype)
     with np.errstate(over="ignore"):  # infinite, where it is beyond the dtype
         return np.array(number, dtype)
 
