@@ -329,7 +329,7 @@ class NDArray:
     # -- arithmetic ----------------------------------------------------------------------------------
 
     def __neg__(self):
-        return apply("negative", self)
+        return apply("_mul_scalar", self, scalar=-1.0)
 
     def __abs__(self):
         return apply("abs", self)

@@ -545,6 +545,24 @@ def test_numbers_that_do_not_fit_are_cast(dtype, number, expected):
     assert values(array) == [expected]
 
 
+def test_bools_with_a_number_are_int64():
+    b = nd.array([True, False], dtype="bool")
+    for result, expected in (
+        (b * 255, [255, 0]),
+        (1 - b, [0, 1]),
+        (-b, [-1, 0]),
+        (b == 2.5, [0, 0]),
+        (b > 0, [1, 0]),
+        (nd.logical_and(b, 3), [1, 0]),
+    ):
+        assert values(result) == expected
+        assert result.dtype is np.int64
+    graph = (mx.sym.Variable("b") + 1) * 2
+    assert values(graph.bind(mx.cpu(), {"b": b}).forward()[0]) == [4, 2]
+    with pytest.raises(DTypeError, match="bool"):
+        b += 1
+
+
 def test_in_place_arithmetic_writes_into_the_array(x):
     row, same = x[0], x
     x += 1

@@ -276,6 +276,13 @@ def broadcast_shape(prop, lhs, rhs):
 # -- an array and a scalar -------------------------------------------------------------------------------
 
 
+def computed_in(dtype, is_int) -> np.dtype:
+    """The dtype of data with a number: a fraction makes float64 of whole numbers, others int64 of bools."""
+    if dtype.kind != "f" and not is_int:
+        return np.dtype(np.float64)
+    return np.dtype(np.int64) if dtype.kind == "b" else dtype
+
+
 class ScalarOp(ChainOp):
     """``function(data, scalar)``, or the other way round where the row is reflected."""
 
@@ -293,14 +300,14 @@ class ScalarOp(ChainOp):
 
     def _operand(self, data):
         """The scalar as an array of the dtype that it is computed in, made once."""
-        dtype = data.dtype if data.dtype.kind == "f" or self.params.is_int else np.dtype(np.float64)
+        dtype = computed_in(data.dtype, self.params.is_int)
         if self._scalar is None or self._scalar.dtype != dtype:
             self._scalar = as_scalar(self.params.scalar, dtype)
         return self._scalar
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         operands = [in_data[0], self._operand(in_data[0])]
-        if operands[0].dtype != out_data[0].dtype:  # integer data and a fraction: computed in float64
+        if operands[0].dtype != out_data[0].dtype:
             return functools.partial(self._promote, operands, out_data[0], req[0])
         return arrays.bind(self.row.function, self._order(operands), out_data[0], req[0])
 
@@ -332,12 +339,7 @@ class ScalarProp(ChainProp, ElementwiseProp):
 
     def infer_type(self, in_types):
         (dtype,) = in_types
-        promoted = dtype is not None and dtype.kind != "f" and not self.params.is_int
-        return in_types, [np.dtype(np.float64) if promoted else dtype]
-
-    @property
-    def inplace(self):
-        return {0: 0} if self.params.is_int else {}
+        return in_types, [dtype if dtype is None else computed_in(dtype, self.params.is_int)]
 
 
 # -- the operators ---------------------------------------------------------------------------------------
