@@ -78,7 +78,8 @@ def _add_infix(infix, comparison, name, scalar, reflected) -> None:
     _add_method(f"__{infix}__", lambda x, y: binary(x, y, name, scalar, reflected))
     if not comparison:  # Python reflects comparisons by itself
         _add_method(f"__r{infix}__", lambda x, y: binary(y, x, name, scalar, reflected))
-        _add_method(f"__i{infix}__", lambda x, y: binary(x, y, name, scalar, reflected, out=x))
+        if infix != "pow":  # in MXNet, ``x **= y`` makes a new array
+            _add_method(f"__i{infix}__", lambda x, y: binary(x, y, name, scalar, reflected, out=x))
 
 
 #: ``nd.add(lhs, rhs)`` and its like, by name.

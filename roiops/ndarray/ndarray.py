@@ -340,7 +340,7 @@ class NDArray:
 
         __add__ = __radd__ = __iadd__ = __sub__ = __rsub__ = __isub__ = _infix
         __mul__ = __rmul__ = __imul__ = __truediv__ = __rtruediv__ = __itruediv__ = _infix
-        __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = __ipow__ = _infix
+        __mod__ = __rmod__ = __imod__ = __pow__ = __rpow__ = _infix
         __gt__ = __ge__ = __lt__ = __le__ = _infix
 
         # Every other operator is a method, too: ``functions`` puts them here.

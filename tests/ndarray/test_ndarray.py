@@ -572,8 +572,9 @@ def test_in_place_arithmetic_writes_into_the_array(x):
     assert x is same
     assert values(x) == [[0, 1.5, 4], [1.5, 4.5, 8.5]]
     assert values(row) == [0, 1.5, 4]
-    row **= 2
-    assert values(x)[0] == [0, 2.25, 16]
+    row **= 2  # a new array, as in MXNet
+    assert values(row) == [0, 2.25, 16]
+    assert values(x)[0] == [0, 1.5, 4]
 
 
 def test_in_place_arithmetic_with_an_overlapping_part(x):
