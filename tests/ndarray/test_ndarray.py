@@ -633,6 +633,14 @@ def test_a_range_is_a_list_of_indices():
     assert values(x) == [9, 9, 2, 3]
 
 
+def test_a_histogram_without_a_range_is_numpys_in_float32():
+    for dtype in ("uint8", "float64", "float32"):
+        counts, edges = nd.histogram(nd.array([1, 2, 3, 7], dtype=dtype), 4)
+        assert (counts.dtype, edges.dtype) == (np.float32, np.float32)
+        assert (values(counts), values(edges)) == ([2, 1, 0, 1], [1, 2.5, 4, 5.5, 7])
+    assert nd.histogram(nd.array([1, 2]), 2, (0, 2))[0].dtype is np.int64
+
+
 def test_broadcast_to_may_add_dimensions(x):
     assert x.broadcast_to((2, 2, 3)).asnumpy().tolist() == [[[0, 1, 2], [3, 4, 5]]] * 2
     assert values(nd.array([4]).broadcast_to(3)) == [4, 4, 4]
