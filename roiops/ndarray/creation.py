@@ -132,7 +132,7 @@ def arange(
 
 def linspace(start, stop, num: int, endpoint: bool = True, ctx: Context | None = None, dtype=None) -> NDArray:
     """``num`` evenly spaced numbers from ``start`` to ``stop``."""
-    return _place(np.linspace(start, stop, num, endpoint, dtype=_dtype(dtype)), ctx)
+    return _place(np.linspace(start, stop, num, endpoint).astype(_dtype(dtype)), ctx)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype=None) -> NDArray:

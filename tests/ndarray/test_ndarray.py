@@ -37,6 +37,7 @@ def values(array):
         (lambda: nd.arange(0, 3, repeat=2), [0, 0, 1, 1, 2, 2]),
         (lambda: nd.linspace(0, 1, 5), [0, 0.25, 0.5, 0.75, 1]),
         (lambda: nd.linspace(0, 1, 4, endpoint=False), [0, 0.25, 0.5, 0.75]),
+        (lambda: nd.linspace(5, -5, 4, dtype="int32").astype("float32"), [5, 1, -1, -5]),
         (lambda: nd.eye(2), [[1, 0], [0, 1]]),
         (lambda: nd.eye(2, 3, 1), [[0, 1, 0], [0, 0, 1]]),
         (lambda: nd.array([]), []),
