@@ -108,8 +108,8 @@ class NDArray:
 
     @property
     def T(self) -> "NDArray":
-        """A copy with the axes in reverse order."""
-        return apply("transpose", self)
+        """A copy with the axes in reverse order; the array itself where it has one axis at the most."""
+        return apply("transpose", self) if self.ndim > 1 else self
 
     def __len__(self):
         if not self.shape:

@@ -117,6 +117,8 @@ def test_attributes(x):
     assert (x.stype, x.context, x.ctx, x.grad) == ("default", mx.cpu(0), mx.cpu(0), None)
     assert len(x) == 2
     assert values(x.T) == [[0, 3], [1, 4], [2, 5]]
+    row = x[0]
+    assert row.T is row  # as in MXNet
 
 
 def test_prints_as_in_mxnet(x):
