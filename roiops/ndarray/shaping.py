@@ -28,8 +28,8 @@ def moveaxis(tensor: NDArray, source, destination) -> NDArray:
     return apply("transpose", tensor, axes=tuple(int(n) for n in order))
 
 
-def split_v2(ary: NDArray, indices_or_sections, axis: int = 0, squeeze_axis: bool = False) -> list[NDArray]:
-    """Split into equal sections, or at the given indices."""
+def split_v2(ary: NDArray, indices_or_sections, axis: int = 0, squeeze_axis: bool = False):
+    """Split into equal sections, or at the given indices: a list of arrays, or the array if it is one."""
     size = ary.shape[axis]
     if isinstance(indices_or_sections, int):
         if size % indices_or_sections:
@@ -42,7 +42,8 @@ def split_v2(ary: NDArray, indices_or_sections, axis: int = 0, squeeze_axis: boo
         raise ValueError("indices_or_sections must either int or tuple of ints")
     ends = [*starts[1:], size]
     parts = [apply("slice_axis", ary, axis=axis, begin=b, end=e) for b, e in zip(starts, ends, strict=True)]
-    return [apply("squeeze", part, axis=axis) for part in parts] if squeeze_axis else parts
+    parts = [apply("squeeze", part, axis=axis) for part in parts] if squeeze_axis else parts
+    return parts if len(parts) > 1 else parts[0]
 
 
 def histogram(a: NDArray, bins=10, range=None) -> list[NDArray]:

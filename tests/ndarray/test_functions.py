@@ -438,6 +438,7 @@ def test_split_v2():
     assert [values(p) for p in nd.split_v2(x, 2, axis=1)] == [[[1, 2]], [[3, 4]]]
     assert [values(p) for p in nd.split_v2(x, (1,), axis=1)] == [[[1]], [[2, 3, 4]]]
     assert [values(p) for p in x.split_v2((1,), axis=1)] == [[[1]], [[2, 3, 4]]]
+    assert values(nd.split_v2(x, 1)) == values(x)  # no list, as in MXNet
     with pytest.raises(ValueError, match="array split does not result in an equal division"):
         nd.split_v2(x, 3, axis=1)
     with pytest.raises(ValueError, match="indices_or_sections must either int or tuple of ints"):
