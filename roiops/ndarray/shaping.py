@@ -57,7 +57,7 @@ def histogram(a: NDArray, bins=10, range=None) -> list[NDArray]:
         raise ValueError("bins argument should be either an integer or an NDArray")
     if range is None:  # MXNet gives NumPy's result then, as float32
         data = a.asnumpy()
-        ends = float(data.min()), float(data.max())
+        ends = (float(data.min()), float(data.max())) if data.size else None
         return [array(each) for each in np.histogram(data, bins, ends)]
     return call(registry.get("_histogram"), (a,), {"bin_cnt": bins, "range": range})
 

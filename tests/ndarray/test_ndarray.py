@@ -642,6 +642,7 @@ def test_a_histogram_without_a_range_is_numpys_in_float32():
         assert (counts.dtype, edges.dtype) == (np.float32, np.float32)
         assert (values(counts), values(edges)) == ([2, 1, 0, 1], [1, 2.5, 4, 5.5, 7])
     assert nd.histogram(nd.array([1, 2]), 2, (0, 2))[0].dtype is np.int64
+    assert [values(each) for each in nd.histogram(nd.array([]), 2)] == [[0, 0], [0, 0.5, 1]]
 
 
 def test_broadcast_to_may_add_dimensions(x):
