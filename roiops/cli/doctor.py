@@ -174,8 +174,8 @@ def _ways(failures):
         yield "", "NUMBA_CPU_NAME alone keeps this processor's features; set NUMBA_CPU_FEATURES, too"
     second, last, source = caches.HERE
     yield "caches", f"second {second >> 10} KiB of a core, last {last >> 10} KiB, {source}"
-    if second != HERE.second_cache:
-        yield "", f"blocks are made for {HERE.second_cache >> 10} KiB of the second"
+    if second != HERE.block_cache:
+        yield "", f"blocks are made for {HERE.block_cache >> 10} KiB of the second"
     by_kind = {}
     for way in ways.declared():
         by_kind.setdefault(way.computes, []).append(way.name)

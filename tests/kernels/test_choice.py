@@ -83,7 +83,7 @@ def test_a_processor_that_halves_vectors_of_16_has_one_unit_for_them(monkeypatch
 @pytest.mark.parametrize(("told", "counted"), [(256, 256), (1024, 1024), (2048, 512)])
 def test_blocks_fill_a_part_of_a_large_second_cache(monkeypatch, told, counted):
     monkeypatch.setattr(at_hand, "SECOND_CACHE", told << 10)
-    assert at_hand._here().second_cache == counted << 10
+    assert at_hand._here().block_cache == counted << 10
 
 
 def test_taps_that_see_only_zeros_are_left_out_where_copying_the_others_is_worth_it():

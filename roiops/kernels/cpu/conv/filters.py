@@ -229,7 +229,7 @@ def _term_cost(layer, pixels, vectors, machine):
     loads = pixels + vectors + 6 + 3 / math.prod(layer.kernel)
     # Each term of a 1x1 layer lies in another line. Where two units multiply, lines come too slowly for them
     # from maps that are larger than the second cache.
-    if layer.kernel == (1, 1) and machine.units > 1 and _image_bytes(layer) > machine.second_cache:
+    if layer.kernel == (1, 1) and machine.units > 1 and _image_bytes(layer) > machine.block_cache:
         loads += LINE_FETCHED * (1 + (pixels - 1) * layer.stride[1] / LINE)
     return machine.of_term(pixels * vectors, loads)
 
@@ -271,7 +271,7 @@ class ByFilters(Addressed):
         # With steps, a tile's pixels lie in several lines, which all panels of filters but the first read
         # again. The processor itself fetches a few rows ahead.
         again, size = 0, _image_bytes(layer)
-        few_rows, large = channels * layer.kernel[0] <= ROWS_AHEAD, size > machine.second_cache // 2
+        few_rows, large = channels * layer.kernel[0] <= ROWS_AHEAD, size > machine.block_cache // 2
         if max(stride) > 1 and math.prod(layer.kernel) > 1 and large and not few_rows:
             line = LINE_FROM_MEMORY if size > machine.last_cache // 2 else LINE_FROM_CACHE
             again = line * channels * _pixels_read(layer) / LINE * (len(panels) - 1)
@@ -282,7 +282,7 @@ class ByFilters(Addressed):
     def parts(layer, machine):
         taps, count = math.prod(layer.kernel), 1
         if layer.batch == layer.groups == 1:
-            panel, image, cache = 4 * WIDTH * layer.terms, _image_bytes(layer), machine.second_cache
+            panel, image, cache = 4 * WIDTH * layer.terms, _image_bytes(layer), machine.block_cache
             # Of an image that leaves the cache, so much is summed that it stays there with the panel.
             count = ceil_div(panel + image * (image > cache), cache)
             count = max(1, min(count, layer.terms // LEAST_TERMS))

@@ -109,7 +109,7 @@ class Pointwise(Addressed):
         pixels = math.prod(layer.out_size)
         vectors = max(machine.few, ceil_div(layer.batch * pixels, machine.lanes))
         # The more of the second cache a panel takes, the longer its pixels are on their way.
-        fetched = 0.2 * 4 * layer.terms * machine.columns / machine.second_cache
+        fetched = 0.2 * 4 * layer.terms * machine.columns / machine.block_cache
         rows = ceil_div(layer.in_group, machine.rows) * machine.rows
         products = (0.94 + fetched) * vectors * layer.groups * layer.terms * rows
         edges = 30 * layer.batch * layer.filters * (pixels % machine.lanes > 0)

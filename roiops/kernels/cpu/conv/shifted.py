@@ -31,7 +31,7 @@ def joins_rows(layer: Layer, machine: Machine) -> bool:
     height, width = layer.out_size
     rows = height * layer.stride[0] + layer.kernel[0]
     floats = layer.batch * layer.channels * layer.kernel[1] * width * rows
-    return width % machine.lanes > 0 and 4 * floats <= machine.second_cache // 2
+    return width % machine.lanes > 0 and 4 * floats <= machine.block_cache // 2
 
 
 #: Cycles, about, of storing a vector of results, of moving a row of them, and of fetching a line of an image
@@ -152,7 +152,7 @@ class Shifted(Addressed):
         # weight. Then results also go to as many places of memory as there are filters, a few to each.
         panels, tiles = pieces[-1] / machine.columns, layer.in_group / machine.rows
         weights = layer.filters * layer.terms
-        by_panel = panels * weights * (4 * weights > machine.second_cache // 2)
+        by_panel = panels * weights * (4 * weights > machine.block_cache // 2)
         results = batch * layer.filters * height * width
         by_filters = int(by_panel + results > tiles * channels * step)
         filters = rows_of_filters(layer.in_group)

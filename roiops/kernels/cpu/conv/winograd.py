@@ -50,7 +50,7 @@ def most_channels(machine: Machine) -> int:
 
     More channels are summed up part by part.
     """
-    return machine.second_cache // (4 * PARTS * BLOCK)
+    return machine.block_cache // (4 * PARTS * BLOCK)
 
 
 @parallel(makes_arrays=False)
@@ -192,23 +192,25 @@ def _panels_shared(layer, machine) -> tuple[int, int]:
     return min(vectors, ceil_div(panels, step) * step), step
 
 
-def _vectors_alone(layer, machine) -> int:
-    """How many vectors a worker's own panel may have; 0 where one of them does not fit its cache."""
-    # A panel that a worker keeps for itself is in its second-level cache, beside filters.
-    alone, channels = machine.second_cache * 7 // 8, layer.channels // layer.groups
-    return min(machine.vectors, alone // (4 * PARTS * (channels + APART) * machine.lanes))
+def _vectors_alone(layer, machine, cache: int) -> int:
+    """How many vectors a worker's own panel may have in a cache; 0 where one of them does not fit."""
+    vector = 4 * PARTS * (layer.channels // layer.groups + APART) * machine.lanes
+    return min(machine.vectors, cache * 7 // 8 // vector)  # beside filters
 
 
-def _panels_alone(layer, machine) -> int:
+def _panels_alone(layer, machine, keeps) -> int:
     """How many panels workers take by themselves, each through all steps; 0 where they share each step.
+
+    ``keeps``: whether filters are kept in any case.
 
     Shared panels and products pass through the last cache, which is 3 times their size: they are fetched,
     written and read. With panels of their own, workers read the filters once for each.
     """
     channels, filters, groups = layer.channels // layer.groups, layer.in_group, layer.groups
     vectors, workers = ceil_div(count_tiles(layer), machine.lanes), machine.workers
-    at_once = _vectors_alone(layer, machine)
-    if at_once == 0:
+    # In a second-level cache of 2 MiB, panels that need more than half took up to 1.9 times as long.
+    at_once = _vectors_alone(layer, machine, min(machine.second_cache, 1 << 20))
+    if at_once < min(vectors, machine.vectors):
         return 0
     panels = ceil_div(vectors, at_once)
     if groups < workers:  # all take as many
@@ -220,7 +222,7 @@ def _panels_alone(layer, machine) -> int:
     shared = channels * filters + 3 * machine.lanes * vectors * (channels + filters)
     if most * workers > 1.04 * vectors * groups or panels * channels * filters > shared:
         return 0
-    return panels if groups * panels > workers else 0
+    return panels if groups * panels >= workers + keeps else 0
 
 
 def count_tiles(layer) -> int:
@@ -286,8 +288,9 @@ class Winograd(Way):
         # Channels of which a panel may be a worker's own are one sum in any case, or several.
         small = 4 * PARTS * channels * layer.filters <= MOST_KEPT_BYTES
         one_panel = count_tiles(layer) <= machine.columns
-        keeps = (count > 2 or (count > 1 and _vectors_alone(layer, machine) > 0)) and (small or one_panel)
-        alone = _panels_alone(layer, machine) if keeps or count == 1 else 0
+        several = count > 2 or (count > 1 and _vectors_alone(layer, machine, machine.block_cache) > 0)
+        keeps = several and (small or one_panel)
+        alone = _panels_alone(layer, machine, keeps) if keeps or count == 1 else 0
         # Several workers would each make the same ones, where filters are few.
         keeps = keeps or alone > 0 or (count == 1 and small and panels > 1 and machine.workers > row_tiles)
         if not keeps:

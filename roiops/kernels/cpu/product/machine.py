@@ -20,7 +20,7 @@ class Machine(NamedTuple):
     lanes: int
     #: Vector registers.
     registers: int
-    #: The second-level cache of one core, as far as blocks may fill it.
+    #: The second-level cache of one core.
     second_cache: int
     #: The cache before memory, which cores share.
     last_cache: int
@@ -28,6 +28,15 @@ class Machine(NamedTuple):
     workers: int = 1
     #: Multiply-adds of whole vectors in a cycle.
     units: int = 2
+
+    @property
+    def block_cache(self) -> int:
+        """The second-level cache, as far as blocks may fill it.
+
+        A large one is slower, and often another thread's too: on an Intel Xeon with 2 MiB, VGG-16 was 1.1 to
+        1.17 times as fast with blocks for 512 KiB, and the median of nine other runs 1.03.
+        """
+        return self.second_cache if self.second_cache <= 1 << 20 else 512 << 10
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -89,10 +98,7 @@ def _here() -> Machine:
     wide = MACHINE_LANES == 16
     one = wide and (numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()) in _ONE_UNIT
     registers = 32 if wide or IS_ARM else 16
-    # A large one is slower, and often another thread's too: on an Intel Xeon with 2 MiB, VGG-16 was 1.1 to
-    # 1.17 times as fast with blocks for 512 KiB, and the median of nine other runs 1.03.
-    second = SECOND_CACHE if SECOND_CACHE <= 1 << 20 else 512 << 10
-    return Machine(MACHINE_LANES, registers, second, LAST_CACHE, units=1 if one else 2)
+    return Machine(MACHINE_LANES, registers, SECOND_CACHE, LAST_CACHE, units=1 if one else 2)
 
 
 HERE = _here()
