@@ -220,9 +220,8 @@ def infer_shapes(order, given: dict[str, tuple]) -> dict[int, list]:
         shapes.of[id(node)] = [None] * node.num_outputs
         if node.is_variable:
             declared = node.attrs.get(_SHAPE_KEY)
-            if node.name in given:
-                shapes.of[id(node)][0] = given[node.name]
-            elif declared:
+            shapes.of[id(node)][0] = given.get(node.name)
+            if declared and not known(given.get(node.name)):  # as MXNet, which merges nothing
                 shapes.of[id(node)][0] = parse_shape(declared, node.name)
     operators = [node for node in order if not node.is_variable]
     while True:

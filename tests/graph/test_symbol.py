@@ -324,3 +324,13 @@ def test_shapes_found_late_are_checked_where_they_were_needed_early():
     ):
         both.simple_bind(mx.cpu(), x=(2, 3))
     assert both.infer_shape(x=(2, 2))[1] == [(2, 2)]
+
+
+def test_a_declared_shape_stands_in_for_one_that_is_given_in_part():
+    whole = mx.sym.Variable("x", shape=(2, 3)) + 1
+    assert [whole.infer_shape(x=given)[1][0] for given in ((0, 0), (5, 0), (5, 3))] == [
+        (2, 3),
+        (2, 3),
+        (5, 3),
+    ]
+    assert whole.simple_bind(mx.cpu(), x=(5, 0)).outputs[0].shape == (2, 3)
