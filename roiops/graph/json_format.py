@@ -194,7 +194,7 @@ def _read_node(raw, nodes, position, version, problems) -> Node:
     node.op = found.name
     _add_missing_inputs(node)
     if version < 904:
-        _annotate_inputs(node)
+        node.annotate_inputs()
     for argument, key, value in hand_down:
         names = node.input_names()
         if argument in names and (child := node.inputs[names.index(argument)][0]).is_variable:
@@ -243,14 +243,6 @@ def _add_missing_inputs(node: Node) -> None:
         )
     for name in names[len(node.inputs) :]:
         node.inputs.append((Node(None, f"{node.name}_{name}", dict(node.attrs)), 0))
-
-
-def _annotate_inputs(node: Node) -> None:
-    """Give variables what an operator says of them, such as how a state is initialised."""
-    for name, (child, _) in zip(node.input_names(), node.inputs, strict=False):
-        if child.is_variable:
-            for key, value in node.prop.variable_attributes.get(name, {}).items():
-                child.attrs.setdefault(key, value)
 
 
 def _entries(raw, nodes, where) -> list[tuple[Node, int]]:

@@ -97,6 +97,13 @@ class Node:
         prop = self.require_prop()
         return [*prop.list_arguments(), *prop.list_auxiliary_states()]
 
+    def annotate_inputs(self) -> None:
+        """Give variables what an operator says of them, such as how a state is initialised."""
+        for name, (child, _) in zip(self.input_names(), self.inputs, strict=False):
+            if child.is_variable:
+                for key, value in self.prop.variable_attributes.get(name, {}).items():
+                    child.attrs.setdefault(key, value)
+
     def __repr__(self):
         return f"<Node {self.name} of {self.op or 'variable'}>"
 

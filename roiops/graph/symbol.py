@@ -148,6 +148,7 @@ class Symbol:
         node = self._node()
         fresh = Node(node.op, node.name, dict(node.attrs), prop=node.require_prop())
         fresh.inputs = _entries(fresh, [], {})
+        fresh.annotate_inputs()
         return Symbol((fresh, i) for i in range(fresh.num_visible))
 
     def get_children(self) -> "Symbol | None":
@@ -559,6 +560,7 @@ def invoke(prop_class, args, kwargs, hint: str | None = None) -> Symbol:
     attrs = {**AttrScope.current().get(_attribute_texts(attr, label)), **param_strings(prop, params)}
     node = Node(op_name, name, attrs, prop=prop)
     node.inputs = _entries(node, positional, named)
+    node.annotate_inputs()
     return Symbol((node, i) for i in range(prop.num_visible_outputs))
 
 
@@ -636,8 +638,7 @@ def _entries(node: Node, positional, named) -> list:
         value = given.get(key)
         if value is None:
             # Like MXNet, hand the node's attributes down, so that lr_mult reaches its weights.
-            attrs = {**node.attrs, **node.prop.variable_attributes.get(key, {})}
-            entries.append((Node(None, f"{node.name}_{key}", attrs), 0))
+            entries.append((Node(None, f"{node.name}_{key}", dict(node.attrs)), 0))
         elif len(value) != 1:
             raise GraphError(f"{node.prop.label}: {key} must be a Symbol of one output, got {value!r}")
         else:

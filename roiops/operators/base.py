@@ -210,8 +210,8 @@ class OperatorProperty:
         With ``partial_shapes``: of so many inputs, the first ones, something is known whenever
         :meth:`infer_shape` is called.
     variable_attributes : dict of str to dict
-        Attributes of the variables that are made for inputs left out, by input name: how MXNet says
-        that a moving average starts at zero.
+        Attributes of the variables that are inputs, by input name, where they have none of their own: how
+        MXNet says that a moving average starts at zero.
     reusable : bool
         Whether one property may serve all imperative calls of equal parameters, shapes and types.
     repeatable : bool

@@ -334,3 +334,13 @@ def test_a_declared_shape_stands_in_for_one_that_is_given_in_part():
         (5, 3),
     ]
     assert whole.simple_bind(mx.cpu(), x=(5, 0)).outputs[0].shape == (2, 3)
+
+
+def test_variables_that_are_given_are_told_how_they_are_initialised():
+    moving = [mx.sym.Variable(name) for name in "xgbmv"]
+    norm = mx.sym.BatchNorm(*moving)
+    slopes = mx.sym.LeakyReLU(norm, gamma=mx.sym.Variable("a"), act_type="prelu")
+    told = {name: attrs["__init__"] for name, attrs in slopes.attr_dict().items() if "__init__" in attrs}
+    assert told == {"m": '["zero", {}]', "v": '["one", {}]', "a": '["Constant", {"value": 0.25}]'}
+    own = mx.sym.Variable("m", init=mx.init.One())
+    assert mx.sym.BatchNorm(moving[0], moving_mean=own).attr_dict()["m"]["__init__"] == '["one", {}]'
