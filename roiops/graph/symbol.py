@@ -793,12 +793,13 @@ def eye(N: int, M: int = 0, k: int = 0, dtype=None, **kwargs) -> Symbol:
 
 def split_v2(ary: Symbol, indices_or_sections, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
     """Cut into equal sections, or at the given indices."""
-    options = {"axis": axis, "squeeze_axis": squeeze_axis}
-    if isinstance(indices_or_sections, int):
-        return _apply("_split_v2", ary, sections=indices_or_sections, **options)
-    if not isinstance(indices_or_sections, tuple):
+    # MXNet reads no graph that lacks the indices.
+    indices, sections = (), indices_or_sections
+    if isinstance(indices_or_sections, tuple):
+        indices, sections = (0, *indices_or_sections), 0
+    elif not isinstance(indices_or_sections, int):
         raise ValueError("indices_or_sections must either int or tuple of ints")
-    return _apply("_split_v2", ary, indices=(0, *indices_or_sections), **options)
+    return _apply("_split_v2", ary, indices=indices, axis=axis, squeeze_axis=squeeze_axis, sections=sections)
 
 
 def histogram(a: Symbol, bins=10, range=None) -> Symbol:

@@ -344,3 +344,15 @@ def test_variables_that_are_given_are_told_how_they_are_initialised():
     assert told == {"m": '["zero", {}]', "v": '["one", {}]', "a": '["Constant", {"value": 0.25}]'}
     own = mx.sym.Variable("m", init=mx.init.One())
     assert mx.sym.BatchNorm(moving[0], moving_mean=own).attr_dict()["m"]["__init__"] == '["one", {}]'
+
+
+def test_equal_parts_are_saved_with_the_indices_that_mxnet_requires():
+    x = mx.sym.Variable("x")
+    equal, places = mx.sym.split_v2(x, 2, axis=1), mx.sym.split_v2(x, (1, 3), axis=1)
+    assert equal.list_attr() == {"indices": "()", "axis": "1", "squeeze_axis": "False", "sections": "2"}
+    assert places.list_attr() == {
+        "indices": "(0, 1, 3)",
+        "axis": "1",
+        "squeeze_axis": "False",
+        "sections": "0",
+    }
