@@ -357,7 +357,7 @@ def _type_sweeps(operators, types) -> None:
             prop = node.require_prop()
             count = len(prop.list_arguments())
             have = [types[id(child)][i] for child, i in node.inputs[:count]]
-            inferred = prop.infer_type(list(have))
+            inferred = prop.infer_type(prop.infer_type_from_outputs(have, types[id(node)]))
             aux = inferred[2] if len(inferred) > 2 else [None] * len(prop.list_auxiliary_states())
             needs = [*inferred[0], *aux]
             for name, (child, i), need in zip(node.input_names(), node.inputs, needs, strict=False):

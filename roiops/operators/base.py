@@ -438,6 +438,14 @@ class OperatorProperty:
             [dtype] * len(self.list_auxiliary_states()),
         )
 
+    def infer_type_from_outputs(self, in_types: list, out_types: list) -> list:
+        """Input types, completed from the outputs' where everything has one type."""
+        if self.out_types is not None or type(self).infer_type is not OperatorProperty.infer_type:
+            return in_types
+        dtype = next((t for t in out_types if t is not None), None)
+        own = (name in self.own_types for name in self.list_arguments())
+        return [t if o else t or dtype for t, o in zip(in_types, own, strict=True)]
+
     def _out_type(self, which, in_types):
         if isinstance(which, str):
             return getattr(self.params, which) or in_types[0]

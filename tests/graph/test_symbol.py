@@ -356,3 +356,11 @@ def test_equal_parts_are_saved_with_the_indices_that_mxnet_requires():
         "squeeze_axis": "False",
         "sections": "0",
     }
+
+
+def test_types_of_inputs_follow_from_that_of_the_result():
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    net = mx.sym.FullyConnected(mx.sym.relu(x), num_hidden=3, no_bias=True, name="fc") + y
+    assert net.infer_type(y="float64") == ([np.float64] * 3, [np.float64], [])
+    bound = net.simple_bind(mx.cpu(), x=(2, 5), type_dict={"y": "float16"})
+    assert {array.dtype for array in bound.arg_arrays} == {np.float16}
