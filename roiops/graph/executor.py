@@ -774,7 +774,9 @@ def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, gr
     return Executor(heads, device, arrays, outputs, place(order, device, group2ctx), order)
 
 
-def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, group2ctx=None) -> Executor:
+def simple_bind(
+    heads, ctx, grad_req, type_dict, given, explicit, shared=None, shared_names=(), group2ctx=None
+) -> Executor:
     """Infer, allocate and bind. ``Symbol.simple_bind`` describes the parameters.
 
     ``given`` has -1 for entries that are 0 in ``explicit``; those that nothing else decides are empty.
@@ -799,8 +801,10 @@ def simple_bind(heads, ctx, grad_req, type_dict, given, explicit, shared=None, g
     names = [node.name for node in graph.argument_nodes(order)]
     requests = parse_grad_req(grad_req, names)
     places = place(order, device, group2ctx)
-    lent = {} if shared is None else {**shared.arg_dict, **shared.aux_dict}
-    lent_grads = {} if shared is None else shared.grad_dict
+    lent, lent_grads = {}, {}
+    if shared is not None:
+        lent = {name: shared.arg_dict.get(name) for name in shared_names} | shared.aux_dict
+        lent_grads = {name: shared.grad_dict.get(name) for name in shared_names}
 
     def allocate(node, pool):
         shape, dtype = shapes[id(node)][0], types[id(node)][0]

@@ -396,10 +396,15 @@ class Symbol:
         type_dict : dict of str to dtype, optional
             Dtypes of inputs; float32 where nothing decides otherwise.
         shared_exec : Executor, optional
-            Lends its arrays where name, shape and dtype agree.
+            Where a ``shared_buffer`` is given, too, as in MXNet: lends its auxiliary states and the arguments
+            in ``shared_arg_names``, with their gradients, where shape and dtype agree.
+        shared_arg_names : list of str, optional
+            What ``shared_exec`` lends.
+        shared_buffer : dict, optional
+            Whether ``shared_exec`` lends anything; what is in it is not used.
         group2ctx : dict of str to Context, optional
             Where the nodes and arrays of each ``ctx_group`` are. These devices must share memory, as CPUs do.
-        stype_dict, shared_arg_names, shared_buffer : optional
+        stype_dict : optional
             Accepted for MXNet's sake.
         **kwargs : tuple of int
             Shapes of inputs by name.
@@ -410,8 +415,9 @@ class Symbol:
         _, given = self._given("simple_bind", (), kwargs, _shape_given)
         explicit = {name: graph.whole_sizes(f"simple_bind: {name}", shape) for name, shape in kwargs.items()}
         given = {name: shape for name, shape in given.items() if shape is not None}
+        shared = None if shared_buffer is None else shared_exec
         return _executors().simple_bind(
-            self._heads, ctx, grad_req, type_dict, given, explicit, shared_exec, group2ctx
+            self._heads, ctx, grad_req, type_dict, given, explicit, shared, shared_arg_names or (), group2ctx
         )
 
     def eval(self, ctx=None, **kwargs):

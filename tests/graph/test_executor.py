@@ -859,3 +859,21 @@ def test_inputs_of_forward_go_by_name():
     executor = mx.sym.relu(mx.sym.Variable("data")).bind(mx.cpu(), {"data": np.ones(2, np.float32)})
     with pytest.raises(mx.MXNetError, match="forward: the first argument is is_train; inputs go by name"):
         executor.forward(np.ones(2, np.float32))
+
+
+def test_what_an_executor_lends_to_another():
+    """As in MXNet: nothing without a buffer; with one, states and the arguments that are named."""
+    net = mx.sym.BatchNorm(mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="f"), name="b")
+    first = net.simple_bind(mx.cpu(), x=(2, 4))
+
+    def lent(**options):
+        other = net.simple_bind(mx.cpu(), x=(2, 4), shared_exec=first, **options)
+        pairs = [(first.arg_dict, other.arg_dict), (first.aux_dict, other.aux_dict)]
+        pairs.append((first.grad_dict, other.grad_dict))
+        return [
+            {n for n, a in ours.items() if np.shares_memory(a.data, theirs[n].data)} for ours, theirs in pairs
+        ]
+
+    assert lent(shared_arg_names=["f_weight"]) == [set()] * 3
+    states = {"b_moving_mean", "b_moving_var"}
+    assert lent(shared_arg_names=["f_weight"], shared_buffer={}) == [{"f_weight"}, states, {"f_weight"}]

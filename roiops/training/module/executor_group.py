@@ -171,6 +171,8 @@ class DataParallelExecutorGroup:
             type_dict={each.name: each.dtype for each in descriptions},
             group2ctx=self.group2ctxs[i],
             shared_exec=shared,
+            shared_arg_names=None if shared is None else list(shared.arg_dict),
+            shared_buffer={},
             **shapes,
         )
         if shared is not None:
