@@ -70,8 +70,8 @@ def _check_factor(name, factor) -> None:
 class FactorScheduler(LRScheduler):
     """Multiply by ``factor`` after every ``step`` updates, down to ``stop_factor_lr``."""
 
-    def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01, **warmup):
-        super().__init__(base_lr, **warmup)
+    def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01, *warmup, **named):
+        super().__init__(base_lr, *warmup, **named)
         _whole("FactorScheduler", "step", step, 1)
         _check_factor("FactorScheduler", factor)
         self.step, self.factor, self.stop_factor_lr = step, factor, stop_factor_lr
@@ -88,8 +88,8 @@ class FactorScheduler(LRScheduler):
 class MultiFactorScheduler(LRScheduler):
     """Multiply by ``factor`` after each of the updates listed in ``step``."""
 
-    def __init__(self, step, factor=1, base_lr=0.01, **warmup):
-        super().__init__(base_lr, **warmup)
+    def __init__(self, step, factor=1, base_lr=0.01, *warmup, **named):
+        super().__init__(base_lr, *warmup, **named)
         step = list(step)
         if not step or any(b <= a for a, b in itertools.pairwise(step)):
             raise ParamError(f"MultiFactorScheduler: step must be a rising list of whole numbers, got {step}")
@@ -110,8 +110,8 @@ class MultiFactorScheduler(LRScheduler):
 class _Annealing(LRScheduler):
     """From ``base_lr`` to ``final_lr`` within ``max_update`` updates, along :meth:`remaining`."""
 
-    def __init__(self, max_update, base_lr=0.01, final_lr=0, **warmup):
-        super().__init__(base_lr, **warmup)
+    def __init__(self, max_update, base_lr=0.01, final_lr=0, *warmup, **named):
+        super().__init__(base_lr, *warmup, **named)
         name = type(self).__name__
         _whole(name, "max_update", max_update, 1)
         self.max_update, self.final_lr = max_update, final_lr
@@ -137,8 +137,8 @@ class _Annealing(LRScheduler):
 class PolyScheduler(_Annealing):
     """Fall along a polynomial of power ``pwr``."""
 
-    def __init__(self, max_update, base_lr=0.01, pwr=2, final_lr=0, **warmup):
-        super().__init__(max_update, base_lr, final_lr, **warmup)
+    def __init__(self, max_update, base_lr=0.01, pwr=2, final_lr=0, *warmup, **named):
+        super().__init__(max_update, base_lr, final_lr, *warmup, **named)
         self.power = pwr
 
     def remaining(self, progress):

@@ -54,6 +54,16 @@ def test_bad_parameters(make, text):
         make()
 
 
+def test_the_warm_up_may_be_given_in_order():
+    for schedule, rates in (
+        (lr_scheduler.FactorScheduler(5, 0.5, 1e-3, 0.2, 4, 0.1, "linear"), [0.1, 0.15, 0.2]),
+        (lr_scheduler.MultiFactorScheduler([3], 0.5, 0.2, 4, 0.1, "constant"), [0.1, 0.1, 0.1]),
+        (lr_scheduler.PolyScheduler(9, 0.2, 2, 0, 4, 0.1), [0.1, 0.15, 0.2]),
+        (lr_scheduler.CosineScheduler(9, 0.2, 0, 4, 0.1), [0.1, 0.15, 0.2]),
+    ):
+        assert [schedule(n) for n in (0, 2, 4)] == pytest.approx(rates)
+
+
 def test_a_scheduler_of_ones_own():
     class Step(lr_scheduler.LRScheduler):
         def after_warmup(self, num_update):
