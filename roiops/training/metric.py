@@ -319,10 +319,9 @@ class PCC(Declared, _Gathering, takes={"name": "pcc", **_NAMES}):
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
-            label = label.astype(numpy.int64)
-            chosen = (pred if pred.shape == label.shape else pred.argmax(axis=1)).astype(numpy.int64)
+            chosen = (pred if pred.shape == label.shape else pred.argmax(axis=1)).ravel()
             _same_count("PCC", label, chosen)
-            self._gather(_counted, numpy.stack([chosen.ravel(), label.ravel()]))
+            self._gather(_counted, numpy.stack([chosen, label.ravel()]).astype(numpy.int64))
         self.add(0.0, 1)
 
     def get(self):

@@ -118,6 +118,15 @@ def test_own_functions():
     assert metric.get_global_name_value() == [("count", 2.0)]
 
 
+def test_pcc_of_labels_of_several_places_a_sample():
+    """That of two classes is Pearson's correlation."""
+    rng = np.random.default_rng(0)
+    label, pred = rng.integers(0, 2, (4, 5)), rng.random((4, 2, 5))
+    metric = mx.metric.PCC()
+    metric.update(arrays([label]), arrays([pred]))
+    assert metric.get()[1] == pytest.approx(np.corrcoef(label.ravel(), pred.argmax(1).ravel())[0, 1])
+
+
 def test_outputs_are_chosen_by_name():
     metric = mx.metric.Accuracy(output_names=["cls_output"], label_names=["cls_label"])
     label = {"box_label": None, "cls_label": mx.nd.array([1])}
