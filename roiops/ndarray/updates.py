@@ -160,7 +160,8 @@ def _of_many(name: str, operator, arrays: int):
         groups = [data[i : i + arrays] for i in range(0, len(data), arrays)]
         outs = out if isinstance(out, list | tuple) else [out] * num_weights
         each = zip(groups, lrs, wds, outs, strict=True)
-        return [operator(*group, lr=lr, wd=wd, out=target, **settings) for group, lr, wd, target in each]
+        new = [operator(*group, lr=lr, wd=wd, out=target, **settings) for group, lr, wd, target in each]
+        return new if num_weights > 1 else new[0]
 
     return _named(update, name, f"{operator.__doc__} Several weights, each followed by what belongs to it.")
 

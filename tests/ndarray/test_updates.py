@@ -117,6 +117,8 @@ def test_update_in_place_and_mistakes():
     out = mx.nd.sgd_update(weight, mx.nd.array([1.0, -1.0]), out=weight, lr=0.5, lazy_update=False)
     assert out is weight
     assert weight.asnumpy().tolist() == [0.5, 2.5]
+    alone = mx.nd.multi_sgd_update(weight, mx.nd.array([1.0, 1.0]), lrs=[0.5], wds=[0])
+    assert alone.asnumpy().tolist() == [0.0, 2.0]
     with pytest.raises(TypeError, match="sgd_mom_update takes a weight, a gradient and 1 states"):
         mx.nd.sgd_mom_update(weight, weight, lr=0.5)
     with pytest.raises(TypeError, match="multi_sgd_update takes 2 arrays for each of 2 weights, got 3"):
