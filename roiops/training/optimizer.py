@@ -150,10 +150,17 @@ class Optimizer:
     def _get_wd(self, index) -> float:
         return self.wd * self._factor(index, self.wd_mult, "wd_mult")
 
+    def _get_lrs(self, indices) -> list:
+        return [self._get_lr(index) for index in indices]
+
+    def _get_wds(self, indices) -> list:
+        return [self._get_wd(index) for index in indices]
+
     def _update_count(self, index) -> None:
-        count = self._index_update_count.get(index, self.begin_num_update) + 1
-        self._index_update_count[index] = count
-        self.num_update = max(count, self.num_update)
+        for each in index if isinstance(index, list | tuple) else [index]:
+            count = self._index_update_count.get(each, self.begin_num_update) + 1
+            self._index_update_count[each] = count
+            self.num_update = max(count, self.num_update)
 
     # -- updating -------------------------------------------------------------------------------------
 

@@ -249,3 +249,13 @@ def test_names_and_own_rules():
     weight = mx.nd.array([4.0])
     mx.optimizer.get_updater(mx.optimizer.create("halve"))(0, mx.nd.array([9.0]), weight)
     assert weight.asscalar() == 2.0
+
+
+def test_an_optimizer_of_ones_own_asks_for_several_weights_at_once():
+    optimizer = mx.optimizer.SGD(learning_rate=0.5, wd=0.1, param_idx2name={0: "a_weight", 1: "a_bias"})
+    optimizer.set_lr_mult({1: 2})
+    optimizer._update_count([0, 1])
+    optimizer._update_count(1)
+    assert optimizer._index_update_count == {0: 1, 1: 2}
+    assert optimizer._get_lrs([0, 1]) == [0.5, 1.0]
+    assert optimizer._get_wds([0, 1]) == [0.1, 0.0]
