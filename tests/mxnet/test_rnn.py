@@ -63,6 +63,17 @@ def test_the_fused_parameters_start_as_those_of_the_cells_would():
     assert pieces["l0_h2h_o_weight"].asnumpy().tolist() == [[1, 1], [1, 1]]
 
 
+def test_a_graph_of_mxnet_says_how_the_fused_parameters_start():
+    settings = '{"init": null, "num_hidden": 1, "num_layers": 1, "mode": "lstm", "bidirectional": false'
+    how = f'["fusedrnn", {settings}, "forget_bias": 2.0}}]'  # as MXNet 1.9.1 saves it
+    cell = mx.rnn.FusedRNNCell(1, prefix="a_", forget_bias=2.0)
+    outputs, _ = cell.unroll(2, mx.sym.Variable("data"), layout="TNC", merge_outputs=True)
+    assert outputs.attr_dict()["a_parameters"]["__init__"] == how
+    values = mx.nd.zeros((16,))
+    mx.init.One()(mx.init.InitDesc("a_parameters", {"__init__": how}, mx.init.One()), values)
+    assert values.asnumpy().tolist() == [1] * 8 + [0, 2, 0, 0] * 2
+
+
 def test_cells_on_cells():
     data = np.ones((1, 2, 3), np.float32)
     plain = mx.rnn.RNNCell(3, prefix="r_")

@@ -189,28 +189,26 @@ class FusedRNN(init.Initializer):
 
     Parameters
     ----------
-    initializer : Initializer or str, optional
+    init : Initializer or str, optional
         Fills the weights; that of the whole network unless given.
     """
 
-    def __init__(self, initializer, num_hidden, num_layers, mode, bidirectional=False, forget_bias=1.0):
-        text = initializer.dumps() if isinstance(initializer, init.Initializer) else initializer
+    def __init__(self, init, num_hidden, num_layers, mode, bidirectional=False, forget_bias=1.0):
         super().__init__(
-            initializer=text,
+            init=init.dumps() if hasattr(init, "dumps") else init,
             num_hidden=num_hidden,
             num_layers=num_layers,
             mode=mode,
             bidirectional=bidirectional,
             forget_bias=forget_bias,
         )
-        self._fill = None if text is None else init.create(text)
 
     def _init_weight(self, desc, arr):
         own = dict(self._kwargs)
-        own.pop("initializer")
+        given = own.pop("init")
         cell = FusedRNNCell(**own, prefix="")
         parts = cell.unpack_weights({"parameters": arr})
-        fill = self._fill or getattr(desc, "global_init", None) or init.Uniform()
+        fill = init.create(given) if given else getattr(desc, "global_init", None) or init.Uniform()
         for name, part in parts.items():
             if own["mode"] == "lstm" and name.endswith("_f_bias"):
                 part[:] = own["forget_bias"]
