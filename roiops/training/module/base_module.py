@@ -242,9 +242,9 @@ class BaseModule:
         eval_metric = metrics.create(eval_metric)
         eval_metric.reset()
         count = 0
-        for nbatch, data_batch in self._batches(eval_data, num_batch, reset):
-            self.forward(data_batch, is_train=False)
-            self.update_metric(eval_metric, data_batch.label)
+        for nbatch, eval_batch in self._batches(eval_data, num_batch, reset):
+            self.forward(eval_batch, is_train=False)
+            self.update_metric(eval_metric, eval_batch.label)
             for callback in as_list(batch_end_callback):
                 callback(checkpoint.BatchEndParam(epoch, nbatch, eval_metric, locals()))
             count += 1
