@@ -180,9 +180,8 @@ class Trainer:
                 self._kvstore.pushpull(i, each.list_grad(), priority=-i, **out)
 
     def _update(self, ignore_stale_grad) -> None:
-        for i, each in enumerate(self._params):
-            if each.grad_req == "null":
-                continue
+        trained = [(i, each) for i, each in enumerate(self._params) if each.grad_req != "null"]
+        for _, each in trained:
             for array in each.list_data():
                 if not ignore_stale_grad and not array._fresh_grad:
                     raise UserWarning(
@@ -192,14 +191,14 @@ class Trainer:
                         "are intentionally only using a subset, call step with ignore_stale_grad=True to "
                         "suppress this warning and skip updating of Parameters with stale gradient"
                     )
-            if self._update_on_kvstore:
-                continue
-            for counts, updater, array, gradient in zip(
-                self._counts, self._updaters, each.list_data(), each.list_grad(), strict=True
-            ):
+        if self._update_on_kvstore:
+            return
+        for device, (counts, updater) in enumerate(zip(self._counts, self._updaters, strict=True)):
+            updater.optimizer._index_update_count = counts
+            for i, each in trained:
+                array = each.list_data()[device]
                 if array._fresh_grad:
-                    updater.optimizer._index_update_count = counts
-                    updater(i, gradient, array)
+                    updater(i, each.list_grad()[device], array)
                     array._fresh_grad = False
 
     # -- files ---------------------------------------------------------------------------------------

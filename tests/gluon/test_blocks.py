@@ -194,6 +194,21 @@ def test_a_trainer_wants_new_gradients():
     assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5]]
 
 
+def test_a_step_without_all_gradients_changes_nothing():
+    used, unused = (gluon.Parameter(name, shape=(1,), init="ones") for name in ("used", "unused"))
+    for each in (used, unused):
+        each.initialize()
+    trainer = gluon.Trainer([used, unused], "sgd", {"learning_rate": 1})
+    with mx.autograd.record():
+        loss = used.data() * 3
+    loss.backward()
+    with pytest.raises(UserWarning, match="Parameter `unused`"):
+        trainer.step(1)
+    assert used.data().asscalar() == 1
+    trainer.step(1, ignore_stale_grad=True)
+    assert used.data().asscalar() == -2
+
+
 def test_several_devices_sum_their_gradients():
     devices = [mx.cpu(0), mx.cpu(1)]
     net = nn.Dense(1, in_units=2)
