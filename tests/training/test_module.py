@@ -404,6 +404,24 @@ def test_buckets_share_parameters_and_optimizer():
     assert metric.num_inst == 5
 
 
+def test_a_bucket_of_before_takes_the_new_optimizer():
+    module = mx.mod.BucketingModule(bucket, default_bucket_key=4)
+    module.bind([("data", (1, 4, 2))], [("softmax_label", (1,))])
+    module.init_params(mx.init.One())
+    shapes = {"provide_data": [("data", (1, 2, 2))], "provide_label": [("softmax_label", (1,))]}
+    batch = mx.io.DataBatch([mx.nd.ones((1, 2, 2))], [mx.nd.zeros((1,))], bucket_key=2, **shapes)
+    module.forward(batch, is_train=False)
+    steps = []
+    for rate in (0.1, 0.2):
+        module.init_params(mx.init.One(), force_init=True)
+        module.init_optimizer(optimizer_params={"learning_rate": rate}, force_init=True)
+        module.forward_backward(batch)
+        module.update()
+        steps.append(module.get_params()[0]["fc_weight"].asnumpy() - 1)
+    assert steps[0].any()
+    np.testing.assert_allclose(steps[1], 2 * steps[0], rtol=1e-5)
+
+
 @pytest.mark.parametrize("buckets", [False, True])
 def test_states_are_set_not_trained(buckets):
     state = mx.sym.Variable("state")

@@ -161,6 +161,9 @@ class BucketingModule(CompositeModule):
     def _init_optimizer(self, kvstore, optimizer, optimizer_params, force_init):
         default = self._buckets[self._default_bucket_key]
         default.init_optimizer(kvstore, optimizer, optimizer_params, force_init)
+        for module in self._buckets.values():
+            if module is not default:
+                module.borrow_optimizer(default)
 
     def forward(self, data_batch, is_train=None) -> None:
         """Run the network of the batch's ``bucket_key``."""
