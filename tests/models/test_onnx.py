@@ -304,6 +304,24 @@ def test_float16_where_the_graph_declares_float32():
     assert kinds == {onnx.TensorProto.FLOAT16}
 
 
+def test_float16_goes_through_what_is_told_a_dtype():
+    """Such as the table of words; the words' numbers stay float32, as float16 counts to 2048."""
+    words = sym.Embedding(sym.Variable("words"), input_dim=3000, output_dim=4, name="table")
+    places = sym.expand_dims(sym.arange(3) * sym.Cast(sym.ones((3,), dtype="int32"), dtype="float32"), axis=1)
+    net = sym.dot(sym.broadcast_add(words, places), sym.eye(4))
+    net = sym.broadcast_add(net, sym.one_hot(sym.Variable("kind"), depth=4))
+    net = sym.FullyConnected(net, num_hidden=2, flatten=False, name="fc")
+    shapes = {"words": (2, 3), "kind": (2, 3)}
+    params = parameters(net, **shapes)
+    inputs = {"words": np.array([[2049, 2051, 7], [2999, 0, 2049]], "f4"), "kind": np.zeros((2, 3), "f4")}
+    (wanted,) = ArchivedModel(net, params)(**inputs)
+    made = to_onnx(net, params, shapes=shapes, dtype="float16")
+    assert {t.data_type for t in made.graph.initializer} == {onnx.TensorProto.FLOAT16, onnx.TensorProto.INT64}
+    (found,) = session(made).run(None, inputs)
+    assert found.dtype == np.float16
+    assert relative_difference(wanted.asnumpy(), found) < 2e-3
+
+
 def depth(symbol):
     """The largest number of layers that one output has gone through."""
     graph, layers = json.loads(symbol.tojson()), {}

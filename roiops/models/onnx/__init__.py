@@ -91,8 +91,8 @@ def prepare(
     return conversion
 
 
-#: Operators that make an array of a dtype of their own, such as the first state of a recurrent layer.
-_FILLS = ("_zeros", "_ones", "_full")
+#: Operators that are told the dtype of what they make, such as the first state of a recurrent layer.
+_TOLD = ("_zeros", "_ones", "_full", "_arange", "_eye", "_linspace", "Embedding", "one_hot", "Cast")
 #: How variables declare float32, float64 and float16: by their numbers in MXNet, or by name.
 _DECLARED_FLOATS = ("0", "1", "2", "float32", "float64", "float16")
 
@@ -104,7 +104,7 @@ def _cast(model, dtype):
     symbol = _without_own_dtypes(model.symbol, dtype)
     order = symbol_graph.topological_order(symbol.heads)
     whole = {n: a.dtype for n, a in model.params.items() if np.dtype(a.dtype).kind != "f"}
-    types = symbol_graph.infer_types(order, {**dict.fromkeys(model.input_names, dtype), **whole}, dtype)
+    types = symbol_graph.infer_types(order, whole, dtype)
     params = {
         node.name: model.params[node.name].astype(types[id(node)][0])
         for node in order
@@ -114,15 +114,29 @@ def _cast(model, dtype):
 
 
 def _without_own_dtypes(symbol, dtype):
-    """The symbol; where it says itself that an array is of floating point, it is of this dtype."""
-    graph = json.loads(symbol.tojson())
-    changed = False
+    """The symbol; where it says itself that an array is of floating point, it is of this dtype.
+
+    Indices and lengths that are given are float32 at least: float16 counts to 2048.
+    """
+    graph, counted = json.loads(symbol.tojson(remove_amp_cast=False)), _counted(symbol)
     for node in graph["nodes"]:
-        attributes = node.get("attrs", {})
-        if node["op"] == "null" and attributes.get("__dtype__") in _DECLARED_FLOATS:
-            del attributes["__dtype__"]  # then it is what the operators that read it want
-            changed = True
-        elif node["op"] in _FILLS and attributes.get("dtype", "float32").startswith("float"):
-            node["attrs"] = {**attributes, "dtype": dtype.name}
-            changed = True
-    return load_json(json.dumps(graph)) if changed else symbol
+        attributes = node.setdefault("attrs", {})
+        if node["op"] == "null" and attributes.get("__dtype__", "float32") in _DECLARED_FLOATS:
+            attributes.pop("__dtype__", None)  # then it is what the operators that read it want
+            if node["name"] in counted:
+                attributes["__dtype__"] = np.result_type(dtype, np.float32).name
+        elif node["op"] in _TOLD and attributes.get("dtype", "float32").startswith("float"):
+            attributes["dtype"] = dtype.name
+    return load_json(json.dumps(graph))
+
+
+def _counted(symbol) -> set:
+    """Names of the variables that operators read as indices, lengths and the like, and as nothing else."""
+    nodes = [node for node in symbol_graph.topological_order(symbol.heads) if not node.is_variable]
+    reads = [
+        (child.name, name in node.prop.own_types)
+        for node in nodes
+        for (child, _), name in zip(node.inputs, node.input_names(), strict=True)
+        if child.is_variable
+    ]
+    return {name for name, own in reads if own} - {name for name, own in reads if not own}

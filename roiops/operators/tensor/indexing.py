@@ -124,7 +124,7 @@ class EmbeddingProp(OperatorProperty):
     sparse_grad = Field(bool, False, doc="accepted, without effect: gradients are dense")
 
     op = EmbeddingOp
-    zero_grad = ("data",)
+    zero_grad = own_types = ("data",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = True
     arguments = {"data": "indices; fractions are cut off", "weight": "table of (input_dim, output_dim)"}
@@ -270,7 +270,7 @@ class OneHotProp(OperatorProperty):
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
     op = OneHotOp
-    out_types = ("dtype",)
+    own_types, out_types = ("indices",), ("dtype",)
     arguments = {"indices": "indices; one outside gives a row without the on_value"}
 
     def out_shapes(self, shape):
