@@ -669,6 +669,15 @@ def test_open_batches_of_two_inputs_are_told_apart():
         to_onnx(sym.slice_like(data, other, axes=(0,)), {}, shapes={"data": ("N", 3), "other": ("M", 3)})
 
 
+def test_the_batch_of_a_deconvolution_to_a_size_stays_open():
+    net = sym.Deconvolution(
+        sym.Variable("data"), kernel=(4, 4), stride=(2, 2), target_shape=(9, 8), num_filter=2, name="up"
+    )
+    params = {"up_weight": noise(3, 2, 4, 4)}
+    inputs, shapes = {"data": noise(5, 3, 4, 4)}, {"data": ("N", 3, 4, 4)}
+    np.testing.assert_allclose(*_both(net, inputs, params, shapes=shapes), atol=1e-5)
+
+
 def test_two_batch_norms_are_folded_into_a_convolution():
     net = sym.Convolution(sym.Variable("data"), kernel=(1, 1), num_filter=2, name="conv")
     for name in ("one", "two"):

@@ -45,7 +45,8 @@ def convolution(g, node, data, weight, bias=None):
 @lowers("Deconvolution")
 def deconvolution(g, node, data, weight, bias=None):
     p = node.params
-    pads, adjs = border(p, _spatial(node, node.fixed(data)) if any(p.target_shape) else ())
+    sizes = node.fixed(data, *_spatial(node, range(data.ndim))) if any(p.target_shape) else ()
+    pads, adjs = border(p, sizes)
     more = {"output_padding": adjs if any(adjs) else None}
     return _convolved(g, node, g.ConvTranspose, data, weight, bias, pads, **more)
 
