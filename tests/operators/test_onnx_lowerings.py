@@ -134,6 +134,7 @@ def test_arithmetic_with_numbers():
         x > 0,
         x <= 0.5,
         sym.clip(x, a_min=-0.5, a_max=0.7),
+        sym.clip(x, a_min=0.7, a_max=-0.5),
         sym.smooth_l1(x, scalar=2),
     ]
     run(sym.Group(results), DATA)
