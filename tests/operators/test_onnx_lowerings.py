@@ -577,6 +577,14 @@ def test_box_nms(params):
     run(sym.contrib.box_nms(v("x"), **params), {"x": none})
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_reversed_boxes_suppress_nothing_and_stay(seed):
+    found = detections()
+    turned = np.random.default_rng(seed).random(found.shape[:2]) < 0.4
+    found[turned, 2:] = found[turned][:, [4, 3, 2, 5]]
+    run(sym.contrib.box_nms(v("x"), overlap_thresh=0.1, force_suppress=True), {"x": found})
+
+
 @pytest.mark.parametrize("operator", ["Proposal", "MultiProposal"])
 @pytest.mark.parametrize(
     "more", [{}, {"iou_loss": True}, {"rpn_pre_nms_top_n": 20, "rpn_min_size": 0}], ids=str

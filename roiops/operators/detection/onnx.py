@@ -33,8 +33,11 @@ def _rows(g, array, index):
 def _suppressed(g, boxes, scores, threshold, most):
     """``NonMaxSuppression``: which boxes (batch, n, 4) stay, as rows (image, class, box).
 
-    ``scores`` is (batch, classes, n); what is no higher than the least float32 takes no part.
+    ``scores`` is (batch, classes, n); what is no higher than the least float32 takes no part. A box whose
+    ends are reversed is one without area, not the one between them that ONNX takes.
     """
+    low, high = g.split(boxes, -1, (2, 2))
+    boxes = g.Concat(low, g.Max(low, high), axis=-1)
     return g.NonMaxSuppression(
         g.cast(boxes, np.float32),
         g.cast(scores, np.float32),
