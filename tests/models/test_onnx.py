@@ -669,6 +669,17 @@ def test_open_batches_of_two_inputs_are_told_apart():
         to_onnx(sym.slice_like(data, other, axes=(0,)), {}, shapes={"data": ("N", 3), "other": ("M", 3)})
 
 
+def test_whole_numbers_that_onnx_has_no_operator_for_are_refused():
+    x = sym.Variable("x", dtype="int32")
+    for net, reason in (
+        (sym.sqrt(x, name="root"), "root/Sqrt: ONNX has no Sqrt of int32"),
+        (sym.add_n(x, x, name="all"), "all/Sum: ONNX has no Sum of int32"),
+        (sym.hard_sigmoid(x, name="line"), r"hard_sigmoid\(line\): it computes with 0.2, which int32 cannot"),
+    ):
+        with pytest.raises(GraphError, match=reason):
+            to_onnx(net, {}, shapes={"x": (2, 3)})
+
+
 def test_the_batch_of_a_deconvolution_to_a_size_stays_open():
     net = sym.Deconvolution(
         sym.Variable("data"), kernel=(4, 4), stride=(2, 2), target_shape=(9, 8), num_filter=2, name="up"

@@ -175,6 +175,8 @@ class Graph:
             return x
         if isinstance(x, np.ndarray | np.generic):
             return self.constant(x)
+        if like.kind in "iu" and x != int(x):
+            raise CannotLower(f"it computes with {x:.6g}, which {like} cannot hold")
         return self.constant(np.asarray(x, like))
 
     # -- constants ---------------------------------------------------------------------------------------

@@ -83,11 +83,28 @@ def _node(onnx, node, names):
     )
 
 
+def _check_dtypes(onnx, nodes, opset) -> None:
+    """Raise for inputs of a dtype that ONNX's operators do not take, such as whole numbers for roots."""
+    wrong = []
+    for node in nodes:
+        formal = () if node.function else onnx.defs.get_schema(node.op, opset).inputs
+        for i, value in enumerate(node.inputs if formal else ()):
+            if value is None or value.dtype is None:
+                continue
+            kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+            name = onnx.TensorProto.DataType.Name(kind).lower()
+            if f"tensor({name})" not in formal[min(i, len(formal) - 1)].types:
+                wrong.append(f"  {node.name}: ONNX has no {node.op} of {value.dtype}")
+    if wrong:
+        raise GraphError("what cannot be written as ONNX:\n" + "\n".join(dict.fromkeys(wrong)))
+
+
 def _function(onnx, function, opset):
     names, nodes = _Names(), []
     for value in (*function.inputs, *function.outputs):
         names(value)
     kept = used_nodes(function.graph.nodes, function.outputs)
+    _check_dtypes(onnx, kept, opset)
     read = {id(value) for node in kept for value in node.inputs}
     for value in function.graph.constants.values():
         if id(value) in read:
@@ -125,6 +142,7 @@ def proto(conversion, name: str = "model"):
     for value in (*conversion.inputs, *conversion.outputs):
         names(value)
     kept = used_nodes(graph.nodes, conversion.outputs)
+    _check_dtypes(onnx, kept, graph.opset)
     initializers = {}
     for node in kept:
         for value in node.inputs:
