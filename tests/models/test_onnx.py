@@ -669,6 +669,19 @@ def test_open_batches_of_two_inputs_are_told_apart():
         to_onnx(sym.slice_like(data, other, axes=(0,)), {}, shapes={"data": ("N", 3), "other": ("M", 3)})
 
 
+def test_batch_and_length_stay_open_where_heads_are_split_and_joined():
+    data = sym.Variable("data")
+    heads = sym.Reshape(
+        sym.transpose(sym.Reshape(data, shape=(0, 0, 2, -1)), axes=(0, 2, 1, 3)), shape=(-3, 0, 0)
+    )
+    mixed = sym.batch_dot(sym.softmax(sym.batch_dot(heads, heads, transpose_b=True)), heads)
+    mixed = sym.transpose(sym.Reshape(mixed, shape=(-4, -1, 2, 0, 0)), axes=(0, 2, 1, 3))
+    net = sym.Reshape(mixed, shape=(0, 0, -3))
+    for shape in ((3, 5, 6), (1, 2, 6)):
+        inputs = {"data": noise(*shape)}
+        np.testing.assert_allclose(*_both(net, inputs, shapes={"data": ("N", "T", 6)}), atol=1e-5)
+
+
 def test_whole_numbers_that_onnx_has_no_operator_for_are_refused():
     x = sym.Variable("x", dtype="int32")
     for net, reason in (

@@ -106,20 +106,19 @@ class Lowered:
         shape, sizes = self.shapes[output], [s[output] for s in self.sizes]
         if -1 not in shape:
             return g.reshape(x, *shape)
-        codes, left = [], []
-        for axis, length in enumerate(shape):
-            same = x.sizes is not None and all(
-                axis < len(before) and before[axis] == after[axis]
-                for before, after in zip(x.sizes, sizes, strict=True)
-            )
-            codes.append(0 if length == -1 and same else length)
-            if codes[-1] == -1:
-                left.append(axis)
-        if len(left) > 1 or 0 in shape:
+        told = {}  # which axes of x are as long as an open one in all trials
+        for axis in (i for i, length in enumerate(shape) if length == -1):
+            after = [each[axis] for each in sizes]
+            told[axis] = [a for a in range(x.ndim if x.sizes else 0) if [s[a] for s in x.sizes] == after]
+        codes = [0 if axis in told.get(axis, ()) else length for axis, length in enumerate(shape)]
+        left = sorted((axis for axis in told if codes[axis] == -1), key=lambda axis: bool(told[axis]))
+        if any(not told[axis] for axis in left[1:]) or 0 in shape:
             self.cannot(
                 f"its output {symbol_graph.format_shape(shape)} has more than one open length that "
                 "the input does not tell; give the inputs fixed shapes"
             )
+        for axis in left[1:]:  # one may stay -1, best the one that the input does not tell
+            codes[axis] = g.dim(x, told[axis][0])
         return g.reshape(x, *codes)
 
 
