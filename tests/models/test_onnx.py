@@ -682,6 +682,14 @@ def test_batch_and_length_stay_open_where_heads_are_split_and_joined():
         np.testing.assert_allclose(*_both(net, inputs, shapes={"data": ("N", "T", 6)}), atol=1e-5)
 
 
+def test_the_check_takes_outputs_that_are_inputs():
+    data = sym.Variable("data")
+    model = ArchivedModel(sym.Group([data * 2, data]), {})
+    made = to_onnx(model.symbol, {}, shapes={"data": (2, 3)})
+    found = check(made, model, {"data": noise(2, 3)})
+    assert [(each.name, each.agrees) for each in found] == [(name, True) for name in model.output_names]
+
+
 def test_whole_numbers_that_onnx_has_no_operator_for_are_refused():
     x = sym.Variable("x", dtype="int32")
     for net, reason in (

@@ -90,9 +90,8 @@ def check(proto, model, inputs: dict) -> list[Agreement]:
     running = session(proto)
     kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(double)": np.float64}
     feeds = {each.name: np.asarray(inputs[each.name], kinds.get(each.type)) for each in running.get_inputs()}
-    names = [each.name for each in running.get_outputs()]
-    with _plain_errors():
-        got = dict(zip(names, running.run(names, feeds), strict=True))
+    with _plain_errors():  # an output that is an input has another name in the file
+        got = dict(zip(model.output_names, running.run(None, feeds), strict=True))
     size = np.shape(inputs.get("data", np.empty((1, 1, 1, 1))))[2:4]
     wanted = _run(model, inputs)
     found = compare(wanted, got, size)
