@@ -961,7 +961,8 @@ def test_a_script_that_imports_mxnet(tmp_path):
     ended = subprocess.run(
         [sys.executable, "-m", "roiops.as_mxnet", str(script), "--a", "b"], capture_output=True, text=True
     )
-    assert ended.stderr == ""
+    # NumPy before 2.4, which still has it, says so itself.
+    assert [line for line in ended.stderr.splitlines() if "in1d" not in line] == []
     lines = ended.stdout.splitlines()
     assert lines[0] == "1.9.1 True 2.0 True"
     assert lines[1] == f"{[str(script), '--a', 'b']} __main__"
