@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "name_of", "stored"]
+__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "as_scalar", "name_of", "stored"]
 
 NAMES = (
     "float32",
@@ -37,3 +37,15 @@ def stored(dtype) -> np.dtype:
     """The dtype of an array that holds elements of ``dtype``."""
     dtype = np.dtype(dtype)
     return BFLOAT16["bfloat16"] if dtype == BFLOAT16 else dtype
+
+
+def as_scalar(number: float, dtype) -> np.ndarray:
+    """A number in the dtype of an array that it meets, cast as in C: -1 is 255 among uint8."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        wide = np.iinfo(np.int64 if dtype.itemsize == 8 else np.int32)
+        fits = wide.min <= number < max(wide.max, np.iinfo(dtype).max) + 1
+        whole = int(number) if fits else wide.min  # as processors have it, of NaN and infinity, too
+        return np.array(whole & (2**64 - 1), np.uint64).astype(dtype)
+    with np.errstate(over="ignore"):  # infinite, where it is beyond the dtype
+        return np.array(number, dtype)

@@ -3,9 +3,8 @@
 import numpy as np
 
 from ..context import Context, current_context
-from ..dtypes import DTYPES
+from ..dtypes import DTYPES, as_scalar
 from ..errors import DTypeError, ParamError, ShapeError
-from ..operators.tensor.common import as_scalar
 from ..shapes import is_np_shape
 from . import device
 from .ndarray import NDArray, of_dtype

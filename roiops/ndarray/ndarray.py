@@ -10,9 +10,8 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, cpu
-from ..dtypes import BFLOAT16
+from ..dtypes import BFLOAT16, as_scalar
 from ..errors import DeviceError, DTypeError, InputError, ShapeError
-from ..operators.tensor.common import as_scalar
 from ..recording import current
 from . import device
 from .invoke import run

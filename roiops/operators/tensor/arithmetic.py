@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...dtypes import as_scalar
 from ...errors import ShapeError
 from ...params import Field
 from .. import arrays
 from ..base import Following, GradientFree
 from .chain import ARITHMETIC, ChainOp, ChainProp, two_arrays
-from .common import ElementwiseProp, as_scalar, declare
+from .common import ElementwiseProp, declare
 
 
 def _mod(l, r):

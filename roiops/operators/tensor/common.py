@@ -1,7 +1,5 @@
 """What the tensor operators share: axes, shapes known in part, and how families are declared."""
 
-import numpy as np
-
 from ...errors import ShapeError
 from ...registry import register
 from ..base import OperatorProperty, merge_shapes
@@ -30,18 +28,6 @@ def merge_all(prop: OperatorProperty, shapes):
             )
         merged, first = together, first or name
     return merged
-
-
-def as_scalar(number: float, dtype) -> np.ndarray:
-    """A number in the dtype of an array that it meets, cast as in C: -1 is 255 among uint8."""
-    dtype = np.dtype(dtype)
-    if dtype.kind in "iu":
-        wide = np.iinfo(np.int64 if dtype.itemsize == 8 else np.int32)
-        fits = wide.min <= number < max(wide.max, np.iinfo(dtype).max) + 1
-        whole = int(number) if fits else wide.min  # as processors have it, of NaN and infinity, too
-        return np.array(whole & (2**64 - 1), np.uint64).astype(dtype)
-    with np.errstate(over="ignore"):  # infinite, where it is beyond the dtype
-        return np.array(number, dtype)
 
 
 def same_memory(one, other) -> bool:

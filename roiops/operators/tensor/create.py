@@ -5,13 +5,14 @@ import math
 
 import numpy as np
 
+from ...dtypes import as_scalar
 from ...errors import ParamError
 from ...params import MOST_ARRAYS, Field, Parameter, device, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import GradientFree, Operator, OperatorProperty
-from .common import ElementwiseProp, as_scalar, declare
+from .common import ElementwiseProp, declare
 from .views import ReshapeOp
 
 

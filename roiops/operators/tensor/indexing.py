@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
+from ...dtypes import as_scalar
 from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
 from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import GradientFree, Operator, OperatorProperty, kernels, known, merge_shapes
-from .common import as_scalar
 from .slices import AssignOp
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ...dtypes import as_scalar
 from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
@@ -11,7 +12,6 @@ from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, kernels, known
 from ..dense import DenseOperator
-from .common import as_scalar
 
 # -- repeats along axes ----------------------------------------------------------------------------------
 

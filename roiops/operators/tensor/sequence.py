@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from ...dtypes import as_scalar
 from ...errors import DataError, ParamError
 from ...params import Field
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty
-from .common import as_scalar
 
 
 class SequenceOp(Operator):

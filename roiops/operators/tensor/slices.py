@@ -3,13 +3,13 @@
 import functools
 import itertools
 
+from ...dtypes import as_scalar
 from ...errors import ShapeError
 from ...params import MOST_ARRAYS, Field, Parameter, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
-from .common import as_scalar
 from .views import SectionsOp, ViewOp
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...dtypes import as_scalar
 from ...params import Field
 from .. import arrays
 from ..base import Following, GradientFree, Operator
 from .chain import ChainOp, ChainProp
-from .common import ElementwiseProp, as_scalar, declare
+from .common import ElementwiseProp, declare
 from .views import ReshapeOp
 
 #: Where a function is defined and smooth: tests take numbers from there, and others than those about 0.
