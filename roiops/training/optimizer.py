@@ -664,8 +664,8 @@ class Updater:
         Parameters
         ----------
         dump_optimizer : bool
-            Accepted for MXNet's sake. The counts are always there; parameters such as the momentum are the
-            program's to give.
+            Whether the learning rate is there, too, which a program may have set. The counts always are;
+            other parameters, such as the momentum, are the program's to give.
         """
         arrays: list = []
 
@@ -685,6 +685,8 @@ class Updater:
             "running": {name: getattr(self.optimizer, name) for name in self.optimizer._running},
             "states": [[index, describe(state)] for index, state in self.states.items()],
         }
+        if dump_optimizer and self.optimizer.lr is not None:  # no scheduler's
+            head["lr"] = float(self.optimizer.lr)
         buffer = io.BytesIO()
         named = {f"array{i}": each for i, each in enumerate(arrays)}
         np.savez(buffer, head=np.frombuffer(json.dumps(head).encode(), np.uint8), **named)
@@ -712,6 +714,7 @@ class Updater:
             counts = {index: int(count) for index, count in head["counts"]}
             num_update, name = int(head["num_update"]), head["optimizer"]
             running = {key: float(value) for key, value in head.get("running", {}).items()}
+            lr = head.get("lr", self.optimizer.lr)
         except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise FormatError(
                 f"optimizer states: not a file of roiops ({error}); MXNet's are pickled and are not read"
@@ -720,7 +723,7 @@ class Updater:
             raise FormatError(
                 f"optimizer states: made by {name}, but the optimizer is {type(self.optimizer).__name__}"
             )
-        self.states = restored
+        self.states, self.optimizer.lr = restored, lr
         for key in self.optimizer._running:
             setattr(self.optimizer, key, running[key])
         self.optimizer._index_update_count, self.optimizer.num_update = counts, num_update

@@ -478,6 +478,21 @@ def test_training_goes_on_from_saved_states_as_without_a_stop(tmp_path, kvstore)
     assert trained(stops_at=2) == trained(stops_at=None)
 
 
+@pytest.mark.parametrize("kvstore", [None, "local"])
+def test_saved_states_hold_the_learning_rate_that_was_set(tmp_path, kvstore):
+    file, net = str(tmp_path / "states"), dense(1, in_units=2)
+    trainers = [gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore) for _ in range(2)]
+    trainers[0].set_learning_rate(np.float32(0.5))
+    trainers[0].save_states(file)
+    trainers[1].load_states(file)
+    assert trainers[1].learning_rate == 0.5
+    scheduler = mx.lr_scheduler.FactorScheduler(2, base_lr=0.25)  # decides itself
+    other = gluon.Trainer(net.collect_params(), "sgd", {"lr_scheduler": scheduler}, kvstore)
+    other.save_states(file)
+    other.load_states(file)
+    assert other.learning_rate == 0.25
+
+
 def test_a_symbol_block_has_parameters_of_the_dtype_that_its_input_says():
     wide = mx.sym.var("data", dtype="float64")
     block = gluon.SymbolBlock(mx.sym.BatchNorm(mx.sym.FullyConnected(wide, num_hidden=2)), wide)
