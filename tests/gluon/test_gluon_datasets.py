@@ -79,6 +79,18 @@ def test_a_crop_takes_the_nearest_pixels_where_that_is_asked_for():
         assert each(picture).asnumpy()[..., 0].tolist() == [[0, 6], [24, 30]]
 
 
+@pytest.mark.parametrize("interpolation", [0, 1])
+def test_a_batch_is_resized_picture_by_picture(interpolation):
+    batch = mx.nd.array(np.arange(192).reshape(2, 4, 8, 3), dtype="uint8")
+    for change in (
+        vision.transforms.Resize((5, 3), interpolation=interpolation),
+        vision.transforms.Resize(3, keep_ratio=True, interpolation=interpolation),
+        vision.transforms.CropResize(1, 1, 4, 3, size=5, interpolation=interpolation),
+    ):
+        for one, each in zip(change(batch), batch, strict=True):
+            np.testing.assert_array_equal(one.asnumpy(), change(each).asnumpy())
+
+
 def test_batches_hold_something():
     with pytest.raises(ValueError, match="batch_size must be at least 1, but got 0"):
         mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(np.ones((3, 2))), batch_size=0)

@@ -88,6 +88,14 @@ class _Recolouring(_Augmenting):
         return (made if np.dtype(x.dtype).kind == "f" else ndarray.clip(made, 0, 255)).astype(x.dtype)
 
 
+class _Resizing(_Augmenting):
+    """Base of those that take a batch of pictures, too."""
+
+    def forward(self, x):
+        each = super().forward
+        return ndarray.stack(*map(each, x)) if x.ndim == 4 else each(x)
+
+
 def _augmenting(make, name=None, text=None, base=_Augmenting) -> type:
     """The class of transforms that takes what this function takes and does what its result does."""
     members = {"_make": staticmethod(make), "__signature__": inspect.signature(make)}
@@ -96,6 +104,7 @@ def _augmenting(make, name=None, text=None, base=_Augmenting) -> type:
 
 
 _recolouring = functools.partial(_augmenting, base=_Recolouring)
+_resizing = functools.partial(_augmenting, base=_Resizing)
 
 
 def _flip_top_bottom(x):
@@ -131,9 +140,9 @@ def RandomColorJitter(brightness=0, contrast=0, saturation=0, hue=0):
     return image.SequentialAug(colour_augmenters(brightness, contrast, saturation, 2 * hue, 0, 0, None, None))
 
 
-@_augmenting
+@_resizing
 def Resize(size, keep_ratio=False, interpolation=1):
-    """Pictures of another size; with ``keep_ratio``, the shorter side has it."""
+    """Pictures, or a batch of them, of another size; with ``keep_ratio``, the shorter side has it."""
     if isinstance(size, int) and keep_ratio:
         return image.ResizeAug(size, interpolation)
     return image.ForceResizeAug(_tuple(size, 2), interpolation)
@@ -143,9 +152,9 @@ def _cropped(picture, **place):  # a function that pickle finds, for workers
     return ndarray.image.crop(picture, **place)
 
 
-@_augmenting
+@_resizing
 def CropResize(x, y, width, height, size=None, interpolation=None):
-    """A part of a picture, in another size if one is given."""
+    """A part of a picture, or of each of a batch, in another size if one is given."""
     crop = functools.partial(_cropped, x=x, y=y, width=width, height=height)
     method = 1 if interpolation is None else interpolation
     resize = [] if size is None else [image.ForceResizeAug(_tuple(size, 2), method)]
