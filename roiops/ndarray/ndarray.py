@@ -258,6 +258,8 @@ class NDArray:
     # -- parts of it ---------------------------------------------------------------------------------
 
     def __getitem__(self, key):
+        if isinstance(key, slice) and key == slice(None):
+            return self
         part = self.data[_index(key, self._context)]
         if not part.ndim:
             part = part.reshape(1)

@@ -119,6 +119,7 @@ def test_attributes(x):
     assert values(x.T) == [[0, 3], [1, 4], [2, 5]]
     row = x[0]
     assert row.T is row  # as in MXNet
+    assert row[:] is row
 
 
 def test_prints_as_in_mxnet(x):
