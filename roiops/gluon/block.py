@@ -98,7 +98,7 @@ class HookHandle:
 def described(block, parts: dict, margin="  ") -> str:
     """A block and its parts, line by line."""
     lines = [f"{margin}({key}): " + repr(each).replace("\n", "\n  ") for key, each in parts.items()]
-    return "\n".join([f"{type(block).__name__}(", *lines, ")"])
+    return f"{type(block).__name__}(\n" + "\n".join(lines) + "\n)"
 
 
 class Block:

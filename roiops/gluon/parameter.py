@@ -390,7 +390,7 @@ class ParameterDict(dict):
 
     def __repr__(self):
         name = f"{self._prefix} " if self._prefix else ""
-        return "\n".join([f"{name}(", *(f"  {each}" for each in self.values()), ")"])
+        return f"{name}(\n" + "\n".join(f"  {each}" for each in self.values()) + "\n)"
 
     @property
     def prefix(self) -> str:

@@ -493,6 +493,11 @@ def test_saved_states_hold_the_learning_rate_that_was_set(tmp_path, kvstore):
     assert other.learning_rate == 0.25
 
 
+def test_what_holds_nothing_is_printed_with_an_empty_line():
+    assert repr(gluon.nn.HybridSequential()) == "HybridSequential(\n\n)"
+    assert repr(gluon.ParameterDict("net_")) == "net_ (\n\n)"
+
+
 def test_a_symbol_block_has_parameters_of_the_dtype_that_its_input_says():
     wide = mx.sym.var("data", dtype="float64")
     block = gluon.SymbolBlock(mx.sym.BatchNorm(mx.sym.FullyConnected(wide, num_hidden=2)), wide)
