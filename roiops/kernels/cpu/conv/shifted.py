@@ -109,7 +109,7 @@ class Shifted(Addressed):
         vectors = max(machine.few, vectors)
         stored = vectors * VECTOR_STORED if joined or by_row else ROW_MOVED * batch * size[0]
         low = machine.rows // 2 if layer.in_group <= machine.rows // 2 else machine.rows
-        steps = 1.0 if max(stride) == 1 else 1.1
+        steps = 1.0 if max(stride) == 1 else 1.25
         sums = machine.rows * machine.vectors
         # Vectors begin anywhere: of 16 numbers each lies in two lines, of 8 every second one.
         loads = machine.rows + machine.vectors * (1 + machine.lanes / LINE) + 8
