@@ -135,6 +135,7 @@ def test_arithmetic_with_numbers():
         x <= 0.5,
         sym.clip(x, a_min=-0.5, a_max=0.7),
         sym.clip(x, a_min=0.7, a_max=-0.5),
+        sym.clip(sym.Cast(x * 9, dtype="int32"), a_min=5, a_max=-2),
         sym.smooth_l1(x, scalar=2),
     ]
     run(sym.Group(results), DATA)

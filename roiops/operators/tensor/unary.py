@@ -135,11 +135,11 @@ def _clip(x, low, high):
 
 
 def _onnx_clip(g, p, x):
-    if x.dtype.kind != "f":
-        return g.Min(g.Max(x, p.a_min), p.a_max)
     if p.a_min > p.a_max:
         low, high = (np.array(end, x.dtype) for end in (p.a_min, p.a_max))
         return g.Where(x > high, high, low)
+    if x.dtype.kind != "f":
+        return g.Min(g.Max(x, p.a_min), p.a_max)
     return g.clip(x, p.a_min, p.a_max)
 
 
