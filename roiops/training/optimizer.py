@@ -714,7 +714,7 @@ class Updater:
             counts = {index: int(count) for index, count in head["counts"]}
             num_update, name = int(head["num_update"]), head["optimizer"]
             running = {key: float(value) for key, value in head.get("running", {}).items()}
-            lr = head.get("lr", self.optimizer.lr)
+            lr = float(head["lr"]) if "lr" in head else self.optimizer.lr
         except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise FormatError(
                 f"optimizer states: not a file of roiops ({error}); MXNet's are pickled and are not read"

@@ -191,8 +191,8 @@ def driver(fill, pack, sum_tile):
                 item += end - start
                 for inside in range(start, end):
                     f, t = (o, inside) if by_filters else (inside, o)
-                    some, first, rows = filters[f], places[t].first, filters[f].rows
-                    row = g * in_group + some.first
+                    some, first = filters[f], places[t].first
+                    row, rows = g * in_group + some.first, some.rows
                     at, whole = row * plane, places[t].direct >= some.direct
                     runs = all_runs[places[t].run : places[t + 1].run]
                     if add_other and not whole:
