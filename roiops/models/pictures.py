@@ -252,10 +252,9 @@ def read_image(picture, name: str | None = None):
         raise MXNetError(f"{name or picture}: not an image that Pillow can read") from None
     except MXNetError as error:
         raise MXNetError(f"{name or picture}: {error}") from None
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        # A damaged file: Pillow raises each of these, SyntaxError for some PNG files.
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except Exception as error:  # a damaged image: Pillow raises errors of many kinds, SyntaxError among them
         raise MXNetError(f"{name or picture}: a damaged image: {error}") from None
 
 

@@ -10,6 +10,7 @@ import pytest
 from golden_files import GOLDEN
 
 import roiops as mx
+from roiops.models.pictures import read_image
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow reads the images")
 
@@ -290,10 +291,21 @@ def test_errors(picture):
     ):
         mx.image.resize_short(mx.nd.ones((3, 4)), 2)
     for kind in (FileNotFoundError, mx.MXNetError):
-        with pytest.raises(kind, match=r"imread: none\.png: no such file"):
+        with pytest.raises(kind, match=r"none\.png: No such file"):
             mx.image.imread("none.png")
     with pytest.raises(mx.MXNetError, match="copyMakeBorder: type must be 0 to 4, got 5"):
         mx.image.copyMakeBorder(picture, 1, 1, 1, 1, type=5)
+
+
+def test_damaged_images_are_refused_by_name(tmp_path):
+    """Pillow raises a ValueError and a DecompressionBombError here."""
+    for damaged in (b"P6 *5 1 255 ", b"P6 999999 999999 255 "):
+        path = tmp_path / "a.png"
+        path.write_bytes(damaged)
+        with pytest.raises(mx.MXNetError, match=r"a\.png: imdecode: the \d+ bytes are a damaged image"):
+            mx.image.imread(path)
+        with pytest.raises(mx.MXNetError, match=r"a\.png: a damaged image"):
+            read_image(path)
 
 
 def test_borders(picture):

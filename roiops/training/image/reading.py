@@ -2,15 +2,14 @@
 
 import io
 import random
-from pathlib import Path
 
 import numpy as np
 
 from ... import ndarray as nd
 from ...errors import FormatError, MXNetError, ParamError, ShapeError
+from ...ndarray.files import open_file
 
 __all__ = [
-    "MissingImageError",
     "center_crop",
     "color_normalize",
     "copyMakeBorder",
@@ -29,16 +28,14 @@ _SHARPNESS = np.float32(-0.75)
 _SLIVER = 1e-3
 
 
-class MissingImageError(MXNetError, FileNotFoundError):
-    """There is no file of that name."""
-
-
 def imread(filename, flag=1, to_rgb=True) -> nd.NDArray:
     """The image in a file; see :func:`imdecode`."""
+    with open_file(filename) as file:
+        raw = file.read()
     try:
-        return imdecode(Path(filename).read_bytes(), flag, to_rgb)
-    except FileNotFoundError:
-        raise MissingImageError(f"imread: {filename}: no such file") from None
+        return imdecode(raw, flag, to_rgb)
+    except FormatError as error:
+        raise FormatError(f"{filename}: {error}") from None
 
 
 def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
@@ -61,8 +58,12 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     try:
         with Image.open(io.BytesIO(raw)) as image:
             pixels = np.array(in_bytes(image) if flag else in_gray(image))
-    except (UnidentifiedImageError, OSError) as error:
-        raise FormatError(f"imdecode: the {len(raw)} bytes are no image that can be read: {error}") from None
+    except UnidentifiedImageError:
+        raise FormatError(f"imdecode: the {len(raw)} bytes are no image that can be read") from None
+    except MXNetError:
+        raise
+    except Exception as error:  # a damaged image: Pillow raises errors of many kinds, SyntaxError among them
+        raise FormatError(f"imdecode: the {len(raw)} bytes are a damaged image: {error}") from None
     if not flag:
         pixels = pixels[:, :, None]
     elif not to_rgb:
