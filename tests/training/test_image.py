@@ -321,10 +321,10 @@ def test_borders(picture):
     np.testing.assert_array_equal(small.asnumpy(), mx.image.imresize(picture, 5, 4).asnumpy())
 
 
-@pytest.mark.parametrize("line", ["abc", "x\t1\ta.png", "0\tone\ta.png"])
+@pytest.mark.parametrize("line", ["abc", "x\t1\ta.png", "0\tone\ta.png", "0\ta.png", "0\t1\t\udcff.png"])
 def test_a_line_of_a_list_that_is_none_is_named(tmp_path, line):
     path = tmp_path / "train.lst"
-    path.write_text(f"0\t1\ta.png\n{line}\n")
+    path.write_text(f"0\t1\ta.png\n{line}\n", "utf-8", "surrogateescape")
     with pytest.raises(
         mx.MXNetError, match=r"train.lst, line 2: not a number, labels and a file parted by tabs"
     ):

@@ -96,6 +96,9 @@ def test_labels_that_are_none(listed):
     folder, (first, *_) = listed["path_root"], listed["imglist"]
     with pytest.raises(RuntimeError, match=r"inconsistent with annotation width 6"):
         mx.image.ImageDetIter(1, (3, 8, 8), path_root=folder, imglist=[[*first[:-1], 1.0, first[-1]]])
+    for damaged in (float("nan"), -6.0):
+        with pytest.raises(RuntimeError, match="inconsistent with annotation width"):
+            mx.image.ImageDetIter(1, (3, 8, 8), path_root=folder, imglist=[[damaged, *first[1:]]])
     with pytest.raises(RuntimeError, match="Label shape is invalid"):
         mx.image.ImageDetIter(1, (3, 8, 8), path_root=folder, imglist=[[2, 5, 0, "0.png"]])
     with pytest.raises(RuntimeError, match="no valid label"):

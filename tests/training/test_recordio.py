@@ -119,3 +119,17 @@ def test_pictures_of_a_record_file_by_workers(tmp_path):
         seen = [(x.asnumpy().reshape(4, -1), y.asnumpy()) for x, y in loader]
         np.testing.assert_array_equal(np.concatenate([y for _, y in seen]), np.arange(12))
         np.testing.assert_array_equal(np.concatenate([x[:, 5] for x, _ in seen]), np.arange(12))
+
+
+def test_an_index_that_does_not_fit_is_refused(tmp_path):
+    file = recordio.MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "w")
+    file.write_idx(0, b"abcd")
+    file.close()
+    for place in (-5, 12, 10**30):
+        (tmp_path / "a.idx").write_text(f"0\t{place}\n")
+        file = recordio.MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "r")
+        with pytest.raises(FormatError, match=rf"a\.rec: no record begins at byte {place}; the file has 12"):
+            file.read_idx(0)
+    (tmp_path / "a.idx").write_bytes(b"0\t\xff\n")
+    with pytest.raises(FormatError, match=r"a\.idx: lines must be key<TAB>byte"):
+        recordio.MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "r")

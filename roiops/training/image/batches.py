@@ -5,12 +5,12 @@ import logging
 import os
 import random
 from numbers import Number
-from pathlib import Path
 
 import numpy as np
 
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError
+from ...ndarray.files import open_file
 from ..io import DataBatch, DataIter
 from .augment import CreateAugmenter
 from .reading import imdecode
@@ -227,7 +227,8 @@ class ImageIter(DataIter):
 
     def read_image(self, fname) -> bytes:
         """The bytes of a file below ``path_root``."""
-        return Path(os.path.join(self.path_root or "", fname)).read_bytes()
+        with open_file(os.path.join(self.path_root or "", fname)) as file:
+            return file.read()
 
     def augmentation_transform(self, data):
         """The image after all augmenters."""
@@ -243,14 +244,15 @@ class ImageIter(DataIter):
 def read_list(path) -> dict:
     """Labels and file by number, from a file of lines."""
     found = {}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            key, *labels, file = line.strip().split("\t")
-            found[int(key)] = np.array(labels, np.float64), file
-        except ValueError:
-            raise DataError(
-                f"{path}, line {number}: not a number, labels and a file parted by tabs"
-            ) from None
+    with open_file(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                key, label, *labels, file = line.decode().strip().split("\t")
+                found[int(key)] = np.array([label, *labels], np.float64), file
+            except ValueError:
+                raise DataError(
+                    f"{path}, line {number}: not a number, labels and a file parted by tabs"
+                ) from None
     return found
 
 

@@ -416,8 +416,8 @@ class ImageDetIter(ImageIter):
         raw = (label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label)).ravel()
         if raw.size < 7:
             raise DataError(f"Label shape is invalid: {raw.shape}")
-        before, width = int(raw[0]), int(raw[1])
-        if width < 5 or (raw.size - before) % width != 0:
+        before, width = (int(each) for each in np.nan_to_num(raw[:2]))
+        if width < 5 or not 0 <= before <= raw.size or (raw.size - before) % width != 0:
             raise DataError(f"Label shape {raw.shape} inconsistent with annotation width {width}.")
         objects = raw[before:].reshape(-1, width)
         objects = objects[(objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])]

@@ -83,8 +83,8 @@ class ImageDetRecordIter(RecordIter):
         return (self._width + 4,)
 
     def _label(self, label, number):
-        before, width = (int(each) for each in label[:2]) if label.size >= 7 else (0, 0)
-        if before < 2 or width < 5 or (label.size - before) % width:
+        before, width = (int(each) for each in np.nan_to_num(label[:2])) if label.size >= 7 else (0, 0)
+        if not 2 <= before <= label.size or width < 5 or (label.size - before) % width:
             raise DataError(f"{self._name}: the label of picture {number} holds no boxes: {label[:7]}, ...")
         return label
 

@@ -129,11 +129,17 @@ class MXRecordIO:
             if kind in (_WHOLE, _LAST):
                 return _MAGIC.join(parts)
 
+    def _go_to(self, place: int) -> None:
+        self._ready(writing=False)
+        size = os.fstat(self._file.fileno()).st_size
+        if not 0 <= place < size:
+            raise FormatError(f"recordio: {self.uri}: no record begins at byte {place}; the file has {size}")
+        self._file.seek(place)
+
     def read_at(self, place: int) -> bytes:
         """The record that begins at this byte."""
         with self._turn:
-            self._ready(writing=False)
-            self._file.seek(place)
+            self._go_to(place)
             return self.read()
 
 
@@ -178,11 +184,10 @@ class MXIndexedRecordIO(MXRecordIO):
             return
         try:
             lines = Path(self.idx_path).read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise MXNetError(f"recordio: {self.idx_path}: {error.strerror}") from error
-        try:
             pairs = [line.split("\t") for line in lines if line.strip()]
             self.idx = {self.key_type(pair[0]): int(pair[1]) for pair in pairs}
+        except OSError as error:
+            raise MXNetError(f"recordio: {self.idx_path}: {error.strerror}") from error
         except (ValueError, IndexError):
             raise FormatError(f"recordio: {self.idx_path}: lines must be key<TAB>byte") from None
         self.keys = list(self.idx)
@@ -195,10 +200,9 @@ class MXIndexedRecordIO(MXRecordIO):
 
     def seek(self, idx) -> None:
         """Have :meth:`read` give the record of a key next."""
-        self._ready(writing=False)
         if idx not in self.idx:
             raise MXNetError(f"recordio: {self.idx_path} has no key {idx!r}")
-        self._file.seek(self.idx[idx])
+        self._go_to(self.idx[idx])
 
     def read_idx(self, idx) -> bytes:
         """The record of a key."""
