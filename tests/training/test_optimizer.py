@@ -1,5 +1,8 @@
 """Optimizers: MXNet's weights after given gradients, multipliers, states that survive a file."""
 
+import io
+import json
+
 import numpy as np
 import pytest
 from golden_files import load
@@ -82,7 +85,7 @@ EVERY_RULE = [
     ("adamax", {}),
     ("nadam", {}),
     ("ftml", {}),
-    ("ftrl", {}),
+    ("nadam", {}),
     ("lamb", {}),
     ("dcasgd", {}),
     ("dcasgd", {"momentum": 0.9}),
@@ -204,6 +207,22 @@ def test_states_go_through_a_file_exactly(name, params):
     for gradient in gradients[2:]:
         after("w", gradient, first)
     np.testing.assert_array_equal(first.asnumpy(), straight.asnumpy())
+
+
+def test_damaged_heads_of_states_are_refused():
+    nadam = mx.optimizer.get_updater(mx.optimizer.Nadam())
+    for change in ({"running": 1.5}, {"running": {}}, {"states": [[0, "x"]]}, {"num_update": 1e400}):
+        with np.load(io.BytesIO(nadam.get_states())) as file:
+            head = {**json.loads(bytes(file["head"])), **change}
+        buffer = io.BytesIO()
+        np.savez(buffer, head=np.frombuffer(json.dumps(head).encode(), np.uint8))
+        with pytest.raises(FormatError, match="optimizer states: not a file of roiops"):
+            nadam.set_states(buffer.getvalue())
+    zipped = nadam.get_states().replace(
+        b"PK\x01\x02", b"PK\x01\x02\xff\xff\xff\xff"
+    )  # another version of zip
+    with pytest.raises(FormatError, match="optimizer states: not a file of roiops"):
+        nadam.set_states(zipped)
 
 
 def test_states_of_another_kind_are_refused():
