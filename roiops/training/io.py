@@ -3,14 +3,17 @@
 import contextlib
 import gzip
 import importlib
+import math
 import queue
 import threading
+import zlib
 from collections import namedtuple
 
 import numpy as np
 
 from ..errors import DataError, ParamError, ShapeError
 from ..ndarray import NDArray, array, sparse
+from ..ndarray.files import open_file
 
 __all__ = [
     "CSVIter",
@@ -628,16 +631,21 @@ class MNISTIter(_FileIter):
 
 def _read_idx(path, dimensions: int) -> np.ndarray:
     """The bytes of a file of MNIST: a number that tells the kind, the sizes, and the values."""
-    with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as file:
+    with open_file(path) as file:
         content = file.read()
+    if str(path).endswith(".gz"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{path}: {error}") from None
     head = 4 * (1 + dimensions)
     shape = tuple(int.from_bytes(content[i : i + 4], "big") for i in range(4, head, 4))
-    values = np.frombuffer(content, np.uint8)[head:]
+    values, count = np.frombuffer(content, np.uint8)[head:], math.prod(shape)
     if len(content) < head or content[:4] != bytes([0, 0, 8, dimensions]):
         raise DataError(f"{path}: is no file of bytes of {dimensions} dimensions, as MNIST's are")
-    if values.size < np.prod(shape):
-        raise DataError(f"{path}: ends after {values.size} of the {np.prod(shape)} values of shape {shape}")
-    return values[: np.prod(shape)].reshape(shape)
+    if values.size < count:
+        raise DataError(f"{path}: ends after {values.size} of the {count} values of shape {shape}")
+    return values[:count].reshape(shape)
 
 
 #: What reads record files of pictures is in modules that import this one.

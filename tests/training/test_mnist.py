@@ -1,5 +1,6 @@
 """Files of MNIST in batches, and what stands in their place."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,15 @@ def test_damaged_files_say_what_is_wrong(files, tmp_path):
     cut.write_bytes(Path(image).read_bytes()[:-7])
     with pytest.raises(DataError, match="cut: ends after 213 of the 220 values of shape"):
         mx.io.MNISTIter(str(cut), label)
+    huge = tmp_path / "huge"  # 2**64 values and more: 0 in 64 bits
+    huge.write_bytes(b"\0\0\x08\3\0\0\1\0" + b"\xff\0\0\0" * 2 + bytes(9))
+    with pytest.raises(DataError, match="huge: ends after 9 of the"):
+        mx.io.MNISTIter(str(huge), label)
+    packed = gzip.compress(Path(image).read_bytes())
+    for damaged in (packed[:-9], packed[:20] + b"\xff" * 40 + packed[60:], b"abc"):
+        (tmp_path / "cut.gz").write_bytes(damaged)
+        with pytest.raises(DataError, match=r"cut\.gz: "):
+            mx.io.MNISTIter(str(tmp_path / "cut.gz"), label)
     few = write(tmp_path / "few", pictures[:5])
     with pytest.raises(DataError, match=r"few has 5 pictures, .*labels 11 labels"):
         mx.io.MNISTIter(few, label)
