@@ -130,7 +130,7 @@ def parse(text: str, source: str = "symbol JSON", problems: list[str] | None = N
 
 def saved_by(text: str) -> str | None:
     """Which MXNet saved this JSON, as ``"MXNet 1.9.1"``; None where the file does not say."""
-    number = _version_number(json.loads(text))
+    number = _version_number(json.loads(text, strict=False))
     return number and f"MXNet {number // 10000}.{number // 100 % 100}.{number % 100}"
 
 

@@ -201,3 +201,4 @@ def test_control_characters_are_as_mxnet_writes_and_reads_them():
     text = symbol.tojson()
     assert CONTROL in text
     assert mx.sym.load_json(text).attr("note") == symbol.attr("note")
+    assert json_format.saved_by(text) == "MXNet 1.9.1"
