@@ -89,11 +89,15 @@ class Factory:
             return self.create(given.pop(self._kind, None), **given)
         if not isinstance(what, str):
             raise ParamError(f"{self._kind}: must be a name or a {self._base.__name__}, got {what!r}")
-        if what.lstrip().startswith("["):
-            name, kwargs = json.loads(what)
+        if what.lstrip().startswith(("[", "{")):
+            try:
+                given = json.loads(what)
+                name, kwargs = (given, {}) if isinstance(given, dict) else (given[0], dict(given[1]))
+            except (ValueError, TypeError, IndexError, RecursionError):
+                raise ParamError(
+                    f'{self._kind}: JSON must be ["name", {{"parameter": value}}], got {what!r}'
+                ) from None
             return self.create(name, **kwargs)
-        if what.lstrip().startswith("{"):
-            return self.create(json.loads(what))
         klass = self._classes.get(what.lower())
         if klass is None:
             raise RegistryError(f"{self._kind}: {what!r} is unknown{nearest(what, self._classes)}")

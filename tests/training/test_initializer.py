@@ -52,6 +52,12 @@ def test_names_decide_what_is_no_weight(row):
             filled(initializer, row["name"], (2,))
 
 
+@pytest.mark.parametrize("text", ["[", "{", "[1]", "[]", '["xavier", 3]', '["xavier", {}'])
+def test_damaged_json_is_refused(text):
+    with pytest.raises(ParamError, match="initializer: JSON must be"):
+        mx.init.create(text)
+
+
 def test_json_is_mxnets_and_comes_back():
     made = {
         "Constant(3)": mx.init.Constant(3),
