@@ -12,6 +12,8 @@ import numpy as np
 
 from ..context import Context
 from ..errors import FormatError
+from ..ndarray.files import open_file
+from ..params.field import dtype
 from .blocks import graph_and_params, is_block
 
 _NAMED = re.compile(r"^([^=]+)=(.+)$", re.DOTALL)
@@ -71,10 +73,10 @@ def positive(kind):
 
 
 def dtype_name(text: str) -> str:
-    """The name of a dtype that NumPy knows."""
+    """The name of a dtype that arrays may have."""
     try:
-        return np.dtype(text).name
-    except TypeError:
+        return dtype.parse(text).name
+    except (TypeError, ValueError):
         raise argparse.ArgumentTypeError(f"must be a dtype such as float32, got {text!r}") from None
 
 
@@ -239,15 +241,12 @@ def of_numbers(path: str, array: np.ndarray) -> np.ndarray:
 
 def read_arrays(path: str) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or the one of an .npy file under the name ``""``."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            held = {"": loaded}
-        else:
-            with loaded:
-                held = dict(loaded)
-    except (ValueError, EOFError) as error:
-        raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
+    with open_file(path) as file:
+        try:
+            loaded = np.load(file, allow_pickle=False)
+            held = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+        except Exception as error:  # of a damaged file: NumPy and zipfile raise many kinds
+            raise FormatError(f"{path}: not an array that NumPy can read without pickle: {error}") from None
     return held
 
 

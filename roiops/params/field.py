@@ -218,9 +218,13 @@ class _DType(_Kind):
             value = value.strip()
             if value.isdigit():  # very old files hold MXNet's type code
                 value = NAMES[int(value)] if int(value) < len(NAMES) else None
-        if value is None or np.dtype(value).name not in NAMES:
+        try:
+            found = np.dtype(value)
+        except SyntaxError:  # NumPy's, of "i4,(2"
+            raise ValueError from None
+        if value is None or found.name not in NAMES:
             raise ValueError
-        return np.dtype(value).newbyteorder("=")
+        return found.newbyteorder("=")
 
     def format(self, value):
         return value.name

@@ -103,6 +103,12 @@ def test_a_bug_says_that_it_is_one(roiops, monkeypatch):
     assert "Please report it" in err
 
 
+@pytest.mark.parametrize("dtype", ["i4,(2", "f4,f4", "complex64", "O", "S3"])
+def test_a_dtype_that_arrays_do_not_have_is_wrong_usage(roiops, model, dtype):
+    code, _, err = roiops("inspect", model[0], "--dtype", dtype)
+    assert (code, "--dtype: must be a dtype such as float32, got" in err) == (2, True)
+
+
 # -- inspect ---------------------------------------------------------------------------------------------
 
 
@@ -241,6 +247,11 @@ def test_run_says_what_is_wrong(roiops, model, arguments, code, message):
     [
         (b"\x93NUMPY\x01\x00garbage", "not an array that NumPy can read without pickle"),
         (np.array([{}]), "Object arrays cannot be loaded"),
+        (b"PK\x03\x04", "not an array that NumPy can read without pickle"),
+        (
+            b"\x93NUMPY\1\0\x10\0{'descr': '<f4', ",
+            "not an array that NumPy can read without pickle",
+        ),
         (np.array(["a"]), "holds <U1, which are no numbers that a model takes"),
     ],
 )

@@ -129,6 +129,7 @@ REFUSED = [
     (dtype, "99", "dtype"),
     (dtype, "float33", "dtype"),
     (dtype, "f4,f4", "dtype"),
+    (dtype, "i4,(2", "dtype"),
     (dtype, None, "dtype"),
     (optional(int), "x", "int or None"),
 ]
