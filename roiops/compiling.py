@@ -42,7 +42,7 @@ def at_most(count: int | None):
 def jobs() -> int:
     """How many processes compile: as :func:`at_most` or ROIOPS_JOBS says, or one for each thread."""
     wanted, asked = _Wanted.jobs, os.environ.get("ROIOPS_JOBS", "")
-    if wanted is None and asked.isdigit():
+    if wanted is None and asked.isdecimal():
         wanted = int(asked)
     return max(1, min(share().threads, _MOST) if wanted is None else wanted)
 

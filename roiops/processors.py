@@ -37,7 +37,7 @@ def share(root="/") -> Share:
         return Share(most, "NUMBA_NUM_THREADS")
     found = [Share(most, "the processors that this process may use")]
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdigit() and int(asked) > 0:
+    if asked.isdecimal() and int(asked) > 0:
         found.append(Share(int(asked), "OMP_NUM_THREADS"))
     quota = _quota(Path(root))
     if quota is not None:

@@ -316,7 +316,7 @@ def _output_blame(node, index, shape):
 def _parse_type(text: str, variable: str) -> np.dtype | None:
     """The dtype in a ``__dtype__`` attribute, a name or one of MXNet's numbers."""
     text = text.strip()
-    if len(text) < 4 and text.lstrip("-").isdigit():
+    if len(text) < 4 and text.removeprefix("-").isdecimal():
         code = int(text)
         return np.dtype(dtypes.NAMES[code]) if 0 <= code < len(dtypes.NAMES) else None
     if text not in dtypes.NAMES:
