@@ -560,7 +560,7 @@ class CSVIter(_FileIter):
 
 def _read_csv(path, shape, dtype):
     try:
-        values = np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2)
+        values = np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2, encoding="utf-8-sig")
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
     if values.shape[1] != np.prod(shape):

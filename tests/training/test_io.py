@@ -261,3 +261,10 @@ def test_batches_can_be_asked_for_part_by_part(make):
         assert batches.getindex().tolist() == data.asnumpy().tolist()
         seen.append((data.asnumpy().tolist(), label.asnumpy().tolist(), batches.getpad()))
     assert seen == [([0, 1], [10, 11], 0), ([2, 0], [12, 10], 1)]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_csv_file(tmp_path):
+    """As in MXNet: spreadsheets write one."""
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\r\n3,4\r\n")
+    (batch,) = mx.io.CSVIter(str(tmp_path / "a.csv"), (2,), batch_size=2)
+    assert batch.data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
