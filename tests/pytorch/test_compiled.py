@@ -130,6 +130,15 @@ def test_export_with_any_number_of_boxes(strict):
     assert torch.equal(program.module()(data, rois), head(data, rois))
 
 
+@pytest.mark.parametrize("axis", [2, 3])
+def test_export_of_a_maximum_on_maps_of_any_height_or_width(axis):
+    pool, (data, rois) = rt.RoIPool((2, 3), 0.5), inputs()
+    shapes = {"input": {axis: torch.export.Dim("length")}, "rois": None}
+    program = torch.export.export(pool, (data.detach(), rois), dynamic_shapes=shapes).module()
+    longer = torch.cat([data.detach(), data.detach()], dim=axis)
+    assert torch.equal(program(longer, rois), pool(longer, rois))
+
+
 class FitsTheMap(torch.nn.Module):
     """A size, one number for both axes, that is found from a shape."""
 

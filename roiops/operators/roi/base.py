@@ -127,7 +127,9 @@ class ROIProperty(OperatorProperty):
 
     def check_plane(self, data) -> None:
         """Raise where a place in a channel's plane does not fit the argmax output."""
-        if data[2] * data[3] >= 2**31:
+        pixels = data[2] * data[3]
+        # The question itself would bound a length that is a symbol, as while PyTorch exports.
+        if isinstance(pixels, int) and pixels >= 2**31:
             raise ShapeError(
                 f"{self.label}: data must have fewer than 2**31 pixels a channel, got shape {data}"
             )
