@@ -85,7 +85,7 @@ EVERY_RULE = [
     ("adamax", {}),
     ("nadam", {}),
     ("ftml", {}),
-    ("nadam", {}),
+    ("ftrl", {}),
     ("lamb", {}),
     ("dcasgd", {}),
     ("dcasgd", {"momentum": 0.9}),
