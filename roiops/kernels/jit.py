@@ -28,8 +28,8 @@ from .numba_insides.cache import as_kernel, remember_source
 from .numba_insides.compiler import KERNEL, UNCOUNTED, make_inner
 from .numba_insides.found import INSIDES
 from .numba_insides.launch import (
-    FAILURE,
     KEEP,
+    STATE,
     compiler_lock,
     entry_of,
     kept_size,
@@ -208,14 +208,14 @@ class Calls:
     def _kept(self, kernels):
         """:meth:`repeated` with all arguments as the kernels want them, in memory of the call's own."""
         sizes = [kept_size(tuple(args)) for _, _, *args in kernels]
-        blocks = [size + FAILURE * threads for size, (_, threads, *_) in zip(sizes, kernels, strict=True)]
+        blocks = [size + STATE * threads for size, (_, threads, *_) in zip(sizes, kernels, strict=True)]
         memory, places = np.zeros(sum(blocks), np.int64), np.empty(len(kernels), np.int64)
         rest = memory
         for i, (kernel, threads, *args) in enumerate(kernels):
-            call, failures, rest = np.split(rest, (sizes[i], blocks[i]))
+            call, states, rest = np.split(rest, (sizes[i], blocks[i]))
             places[i] = call.ctypes.data
             # Without threads there is one part, as in a call that is not kept.
-            call[:3] = call.nbytes, threads if _launcher else 1, failures.ctypes.data
+            call[:4] = call.nbytes, threads if _launcher else 1, states.ctypes.data, 1
             self.entry(kernel, args)(KEEP, int(places[i]), *args)
         run = functools.partial(_entry_of_run_all(), _launcher, _NUMBERS.ctypes.data, places)
         run.holds = memory, kernels
@@ -327,15 +327,16 @@ _pretended = []  # launchers, of which kept calls may hold the addresses
 
 
 @contextlib.contextmanager
-def pretend_threads(count: int, run):
+def pretend_threads(count: int, run, *, claims=False):
     """Within the ``with`` statement, loops are divided among so many threads, of which there is none.
 
-    ``run(part, parts)`` calls ``part(i)`` for each part of a loop. So a test or a measurement can take the
+    ``run(part, parts)`` calls ``part(i)`` for each part of a loop, once if they claim items (:func:`items`):
+    the first one called then does nearly all. So a test or a measurement can take the
     parts in any order, one by one, for machines that are not at hand.
     """
     global _layer, _launcher, _count_threads
     before = _asked.threads, _layer, _launcher, _count_threads
-    _pretended.append(launcher_by(run))
+    _pretended.append(launcher_by(run, claims))
     address = ctypes.cast(_pretended[-1], ctypes.c_void_p).value
     _asked.threads, _layer, _launcher, _count_threads = count, "pretended", address, lambda: count
     try:
@@ -416,10 +417,10 @@ def _by_threads_of_python(part):
 
     def run(launcher, parts, *args):
         if parts == 1:
-            part((0, 1), *args)
+            part((0, 1, 0), *args)
             return
         with ThreadPoolExecutor(parts) as pool:
-            done = [pool.submit(part, (i, parts), *args) for i in range(parts)]
+            done = [pool.submit(part, (i, parts, 0), *args) for i in range(parts)]
         for each in done:
             each.result()
 
@@ -466,36 +467,6 @@ def shared(function=None, **options):
 
     @inner(makes_arrays=False)
     def alone(launcher, parts, args):
-        body((0, 1), *args)
+        body((0, 1, 0), *args)
 
     return inner(_with_launcher(function, alone))
-
-
-@inner
-def within(share, count):
-    """The numbers below ``count`` that belong to a share, the pair ``(part, parts)``."""
-    index, parts = share
-    return range(index * count // parts, (index + 1) * count // parts)
-
-
-@inner
-def rows_within(share, planes, height):
-    """The rows that belong to a share, of planes whose rows are counted one after the other: ``first, stop``.
-
-    ``for plane in planes_of(rows, height)``, the rows of a plane are ``rows_of(plane, rows, height)``. Planes
-    alone are too few for many threads.
-    """
-    index, parts = share
-    return index * planes * height // parts, (index + 1) * planes * height // parts
-
-
-@inner
-def planes_of(rows, height):
-    first, stop = rows
-    return range(first // max(1, height), (stop + height - 1) // max(1, height))
-
-
-@inner
-def rows_of(plane, rows, height):
-    first, stop = rows
-    return max(0, first - plane * height), min(height, stop - plane * height)

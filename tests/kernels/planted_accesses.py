@@ -3,7 +3,8 @@
 import numpy as np
 
 from roiops.kernels.cpu import vector
-from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel, within
+from roiops.kernels.jit import Calls, inner, njit, num_threads, parallel
+from roiops.kernels.shares import within
 
 ONE = np.float32(1)
 

@@ -29,7 +29,7 @@ def test_each_access_beyond_an_array_is_an_error_that_says_where(tmp_path):
         assert len(said) == 23
         place, number = said[0].split("planted_accesses.py:")
         assert place.startswith("OutsideError: load by part (")
-        assert number.startswith("13: return vector.load(array, at)): 16 from index 25 on")
+        assert number.startswith("14: return vector.load(array, at)): 16 from index 25 on")
         assert said[7].startswith("AlignmentError: stream by stream (")
     assert [*tmp_path.rglob("*shared*.nbc")]
 

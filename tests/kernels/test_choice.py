@@ -48,8 +48,9 @@ def test_large_3x3_layers_take_winograds_way_and_channels_of_their_own_depthwise
         (AVX2, {"channels": 64, "size": 112, "filters": 64, "stride": 2}, "by_filters"),
         (AVX2, {"channels": 16, "size": 112, "filters": 32, "stride": 2}, "by_filters"),
         (AVX2, {"channels": 3, "size": 224, "filters": 16, "stride": 2}, "by_filters"),
-        (AVX2, {"channels": 32, "size": 28, "filters": 32}, "by_filters"),
-        (AVX2, {"channels": 18, "size": 56, "filters": 18}, "shifted"),
+        (AVX2, {"channels": 32, "size": 28, "filters": 32}, "winograd"),
+        (AVX2, {"channels": 18, "size": 56, "filters": 18}, "winograd"),
+        (TWO_UNITS, {"channels": 24, "size": 56, "filters": 24}, "winograd"),
         (AVX512, {"channels": 72, "size": 56, "filters": 12, "kernel": 1}, "pointwise"),
         (AVX512, {"channels": 512, "size": 7, "filters": 2048, "kernel": 1}, "by_filters"),
         (AVX512, {"channels": 256, "size": 3, "filters": 256}, "by_filters"),
@@ -64,8 +65,8 @@ def test_large_3x3_layers_take_winograds_way_and_channels_of_their_own_depthwise
 def test_layers_take_the_way_that_was_more_than_a_tenth_faster_when_measured(machine, shape, fastest):
     """Of ``benchmarks/convolution.py`` on an AMD EPYC (Zen 4), with AVX-512 and held to AVX2.
 
-    Those of two units for vectors of 16 were measured on an Intel Xeon (Emerald Rapids), 3x3 layers with
-    AVX2 on an AMD EPYC that has no more (Zen 3).
+    Those of two units for vectors of 16 were measured on an Intel Xeon (Emerald Rapids), so
+    were 3x3 layers that take Winograd's way.
     """
     assert convolution.choose(layer(**shape), machine).name == fastest
 
@@ -173,7 +174,7 @@ def test_workers_of_winograds_way_have_nearly_as_much_to_do(shape, workers):
     if plan.alone:
         ends = np.arange(workers + 1) * plan.panels // workers
         shares = np.diff(np.append(0, np.cumsum(of_panels))[ends])
-        assert shares.max() <= 1.05 * shares.mean()
+        assert shares.max() <= 1.15 * shares.mean()  # what they would fetch from each other takes longer
         return
     for begin in range(0, plan.panels, plan.together):
         some = of_panels[begin : begin + plan.together]

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from roiops.kernels import jit
-from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, separate, within
+from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, separate
 from roiops.kernels.numba_insides import addresses, compiler, found, launch
+from roiops.kernels.shares import within
 
 
 @njit
@@ -132,14 +133,6 @@ def test_parts_of_a_kernel_borrow_its_arrays(threads):
     np.testing.assert_array_equal(out, np.where(np.arange(4)[:, None] % 2, first, second))
     copy_by_views.by(threads)((first + 1, (second.copy(),)), out)
     np.testing.assert_array_equal(out, np.where(np.arange(4)[:, None] % 2, first + 1, second))
-
-
-def test_the_shares_of_a_loop_are_all_of_it():
-    plainly = getattr(within, "py_func", within)
-    for count in (0, 1, 5, 16):
-        for parts in (1, 2, 7):
-            found = [i for part in range(parts) for i in plainly((part, parts), count)]
-            assert found == [*range(count)]
 
 
 @inner
@@ -446,7 +439,8 @@ def test_kernels_compile_anew_when_a_file_they_call_into_changes(tmp_path):
 
 
 FACTORY = """
-from roiops.kernels.jit import parallel, within
+from roiops.kernels.jit import parallel
+from roiops.kernels.shares import within
 
 def filled(value, factors):
     @parallel
@@ -502,7 +496,8 @@ EDITED = """
     print(out[0])
 """
 PARALLEL = """
-from roiops.kernels.jit import parallel, within
+from roiops.kernels.jit import parallel
+from roiops.kernels.shares import within
 
 @parallel
 def fill(share, out):
@@ -554,11 +549,12 @@ def test_kernels_run_without_the_insides_of_numba(tmp_path):
     """
     in_parts = """
     import numba
-    from roiops.kernels.jit import parallel, within
+    from roiops.kernels.jit import parallel
+    from roiops.kernels.shares import taken
 
     @parallel
     def double(share, values):
-        for i in within(share, values.size):
+        for i in taken(share, values.size):
             values[i] *= 2
 
     values = np.arange(5.0)

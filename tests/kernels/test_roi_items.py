@@ -27,7 +27,7 @@ def test_threads_have_equally_many_rois_and_all_of_them_once(rois, channels, par
     shapes, image_at = _shapes(len(rois), channels), _image_at(rois, ignored=3)
     blocks, done, shares = -(-channels // 16), [], []
     for part in range(parts):
-        begin, end = items._work_of((part, parts), shapes, GROUPS, image_at)
+        begin, end = items._work_of((part, parts, 0), shapes, GROUPS, image_at)
         shares.append(end - begin)
         while begin < end:
             number, (first, stop) = items._item_at(begin, end, shapes, GROUPS, image_at)
@@ -56,5 +56,5 @@ def test_units_of_images_with_more_rois_are_shared_by_more_threads(rois, parts):
 
 
 def test_a_map_of_few_channels_keeps_several_threads_busy():
-    busy = [items._work_of((part, 8), _shapes(1, 16), GROUPS, _image_at([300], 0)) for part in range(8)]
+    busy = [items._work_of((part, 8, 0), _shapes(1, 16), GROUPS, _image_at([300], 0)) for part in range(8)]
     assert [end - begin for begin, end in busy] == [37, 38, 37, 38, 37, 38, 37, 38]

@@ -5,7 +5,8 @@ import threading
 import numpy as np
 
 from roiops.kernels.cpu.scratch import Repeated, Scratch
-from roiops.kernels.jit import Calls, num_threads, parallel, use_threads, within
+from roiops.kernels.jit import Calls, num_threads, parallel, use_threads
+from roiops.kernels.shares import within
 
 
 def test_all_get_the_same_memory_and_a_larger_piece_when_they_need_it():

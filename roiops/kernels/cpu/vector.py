@@ -21,7 +21,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import impl_ret_new_ref
+from numba.core.errors import TypingError
+from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
 from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import populate_array
 
@@ -198,6 +199,26 @@ def pointers_to(typing_context, arrays):
         return context.make_tuple(builder, made, pointers)
 
     return made(arrays), generate
+
+
+@_or_plain(lambda array: array.reshape(-1))
+def flat_of(typing_context, array):
+    """The elements of a C-contiguous array as a vector
+
+    numba's ``reshape`` calls a function each time, which takes as long as a row of pixels.
+    """
+    if array.layout != "C":
+        raise TypingError(f"{array} is not contiguous")
+    made = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
+
+    def generate(context, builder, signature, args):
+        source = context.make_array(array)(context, builder, args[0])
+        vector = context.make_array(made)(context, builder)
+        size = source.itemsize
+        populate_array(vector, source.data, [source.nitems], [size], size, source.meminfo, source.parent)
+        return impl_ret_borrowed(context, builder, made, vector._getvalue())
+
+    return made(array), generate
 
 
 @_or_plain(lambda array, at: array[at : at + FIXED_LANES].copy())

@@ -61,8 +61,10 @@ def threads_launcher() -> int:
     return llvm.address_of_symbol("numba_parallel_for") or 0
 
 
-def launcher_by(run):
+def launcher_by(run, claims):
     """A launcher that does without threads: ``run(part, parts)`` calls ``part(i)`` for each part of a loop.
+
+    ``claims``: whether a part goes on with items of those that come later.
 
     Hold it as long as anybody may use its address, ``ctypes.cast(launcher, ctypes.c_void_p).value``.
     """
@@ -70,6 +72,7 @@ def launcher_by(run):
     kind_of_part = ctypes.CFUNCTYPE(None, *[pointer] * 4)
 
     def launch(function, arrays, _counts, steps, shared, _dimensions, _arrays, parts):
+        number.from_address(shared + _CLAIMS).value = claims
         call, numbers, one = kind_of_part(function), pointer.from_address(arrays).value, number(1)
 
         def part(i):
@@ -93,6 +96,10 @@ def threads_counter():
     return count if callable(count) else numba.get_num_threads
 
 
+#: Where it stands in what the parts of a loop share whether they claim items.
+_CLAIMS = 16
+
+
 #: As a launcher: nothing runs; the call is kept in memory, for :func:`run_kept`.
 KEEP = 1
 
@@ -105,28 +112,30 @@ def kept_size(arguments) -> int:
             return sum(map(size, value))
         return 5 + 2 * getattr(value, "ndim", 0)
 
-    # Before the arguments: the code of a part, how many parts, and where their failures are.
-    return 3 + size(arguments)
+    # Before the arguments: the code of a part, how many parts, and where their states and claims are.
+    return 4 + size(arguments)
 
 
-#: 64-bit numbers of a failure: a part's error code, which is 0 if all went well, and where its exception is.
-FAILURE = 2
+#: 64-bit numbers of a part's state, a cache line: its error code, which is 0 if all went well, where its
+#: exception is, and what is claimed of its items (``jit.items``).
+STATE = 8
 
 
 def launcher_of(body):
     """What calls ``body``, made by :func:`make_inner`, once for each part of its loop.
 
-    In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body((part, parts), *arguments)``
-    for each part, on a thread each, and raises the error of the first part that failed. If ``launcher``,
-    which is what :func:`threads_launcher` returns, is 0, there is one part, on the calling thread. If it is
-    ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its size in bytes, the
-    number of parts, and where there is memory for their failures, all 0.
+    In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body(share, *arguments)`` for each
+    part, on a thread each, and raises the error of the first part that failed. A share is the part's number,
+    how many there are, and the address of what is claimed of their items (``jit.items``), 0 if nothing may
+    be. If ``launcher``, which is what :func:`threads_launcher` returns, is 0, there is one part, on the
+    calling thread. If it is ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its
+    size in bytes, the number of parts, where there is memory for their states, all 0, and a 1: they claim.
     """
 
     @intrinsic
     def launch(typing, launcher, parts, arguments):
-        pair = types.UniTuple(types.int64, 2)
-        kinds = (pair, *arguments.types)
+        share = types.UniTuple(types.int64, 3)
+        kinds = (share, *arguments.types)
         body.dispatcher._numba_type_.get_call_type(typing, kinds, {})
         part = body.dispatcher.overloads[kinds]
 
@@ -136,7 +145,7 @@ def launcher_of(body):
             context.add_linking_libs([part.library])
 
             number = parts.type
-            function, shared_type = _part(context, builder, part, pair, packed.type)
+            function, shared_type = _part(context, builder, part, share, packed.type)
             keeps = builder.icmp_unsigned("==", launcher, number(KEEP))
             with builder.if_else(keeps) as (kept, run):
                 with kept:
@@ -146,13 +155,13 @@ def launcher_of(body):
                     parts = builder.select(alone, number(1), parts)
                     shared = cgutils.alloca_once(builder, shared_type)
                     numbers = builder.alloca(number, size=parts)
-                    failures = builder.alloca(number, size=builder.mul(parts, number(FAILURE)))
-                    for i, value in enumerate((parts, failures, packed)):
+                    states = builder.alloca(number, size=builder.mul(parts, number(STATE)))
+                    for i, value in enumerate((parts, states, number(1), packed)):
                         builder.store(value, cgutils.gep_inbounds(builder, shared, 0, i))
                     with cgutils.for_range(builder, parts) as loop:
                         builder.store(loop.index, builder.gep(numbers, [loop.index]))
-                        builder.store(number(0), _failure(builder, failures, loop.index)[0])
-                    _run_parts(context, builder, launcher, function, parts, numbers, shared, failures)
+                        builder.store(number(0), _state(builder, states, loop.index)[0])
+                    _run_parts(context, builder, launcher, function, parts, numbers, shared, states)
             return context.get_dummy_value()
 
         return types.void(types.int64, types.int64, arguments), generate
@@ -171,7 +180,7 @@ def _keep(context, builder, function, shared_type, at, packed):
         context.call_conv.return_user_exc(builder, RuntimeError, (message,))
     builder.store(builder.ptrtoint(function, number), memory)
     shared = builder.bitcast(builder.gep(memory, [number(1)]), shared_type.as_pointer())
-    builder.store(packed, cgutils.gep_inbounds(builder, shared, 0, 2))
+    builder.store(packed, cgutils.gep_inbounds(builder, shared, 0, 3))
 
 
 def _run_kept(typing, launcher, numbers, at):
@@ -186,10 +195,10 @@ def _run_kept(typing, launcher, numbers, at):
         pointer = number.as_pointer()
         memory, numbers = builder.inttoptr(at, pointer), builder.inttoptr(numbers, pointer)
         function = builder.inttoptr(builder.load(memory), _kind_of_part(number).as_pointer())
-        shared, to_failures = (builder.gep(memory, [number(i)]) for i in (1, 2))
-        failures = builder.inttoptr(builder.load(to_failures), pointer)
+        shared, to_states = (builder.gep(memory, [number(i)]) for i in (1, 2))
+        states = builder.inttoptr(builder.load(to_states), pointer)
         parts = builder.load(shared)
-        _run_parts(context, builder, launcher, function, parts, numbers, shared, failures)
+        _run_parts(context, builder, launcher, function, parts, numbers, shared, states)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -198,21 +207,21 @@ def _run_kept(typing, launcher, numbers, at):
 run_kept = intrinsic(_run_kept) if INSIDES else None
 
 
-def _failure(builder, failures, part):
-    """Where a part's error code is, and where the address of its exception."""
-    at = builder.mul(part, part.type(FAILURE))
-    return builder.gep(failures, [at]), builder.gep(failures, [builder.add(at, at.type(1))])
+def _state(builder, states, part):
+    """Where a part's error code is, the address of its exception, and what is claimed of its items."""
+    at = builder.mul(part, part.type(STATE))
+    return [builder.gep(states, [builder.add(at, at.type(i))]) for i in range(3)]
 
 
-def _raise_first(context, builder, parts, failures):
+def _raise_first(context, builder, parts, states):
     """Raise what the first of the parts raised that failed, and forget all failures."""
     with cgutils.for_range(builder, parts) as loop:
-        to_code, to_exception = _failure(builder, failures, loop.index)
+        to_code, to_exception, _ = _state(builder, states, loop.index)
         code = builder.load(to_code)
         with builder.if_then(builder.icmp_unsigned("!=", code, code.type(0)), likely=False):
             exception = builder.load(to_exception)
             with cgutils.for_range(builder, parts) as others:
-                builder.store(code.type(0), _failure(builder, failures, others.index)[0])
+                builder.store(code.type(0), _state(builder, states, others.index)[0])
             raised = SimpleNamespace(
                 code=builder.trunc(code, callconv.errcode_t),
                 excinfoptr=builder.inttoptr(exception, callconv.excinfo_ptr_t),
@@ -243,10 +252,10 @@ def _kind_of_part(number):
     return llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), given)
 
 
-def _part(context, builder, part, pair, packed_type):
+def _part(context, builder, part, share, packed_type):
     """What a thread calls to have ``part`` called for its parts, and the type of what all threads share."""
     number = llvmlite.ir.IntType(64)
-    shared_type = llvmlite.ir.LiteralStructType([number, number.as_pointer(), packed_type])
+    shared_type = llvmlite.ir.LiteralStructType([number, number.as_pointer(), number, packed_type])
     function = llvmlite.ir.Function(
         builder.module,
         _kind_of_part(number),
@@ -256,21 +265,30 @@ def _part(context, builder, part, pair, packed_type):
     inside = llvmlite.ir.IRBuilder(function.append_basic_block("entry"))
     arrays, counts, _, shared = function.args
     shared = inside.bitcast(shared, shared_type.as_pointer())
-    count, failures, arguments = (inside.load(cgutils.gep_inbounds(inside, shared, 0, i)) for i in range(3))
+    members = (inside.load(cgutils.gep_inbounds(inside, shared, 0, i)) for i in range(4))
+    count, states, claims, arguments = members
+    claim = inside.and_(
+        inside.icmp_unsigned("!=", claims, number(0)), inside.icmp_unsigned("!=", count, number(1))
+    )
+    first = inside.ptrtoint(_state(inside, states, number(0))[2], number)
+    claims = inside.select(claim, first, number(0))
     numbers = inside.bitcast(inside.load(arrays), number.as_pointer())
     with cgutils.for_range(inside, inside.load(counts)) as loop:
         index = inside.load(inside.gep(numbers, [loop.index]))
-        values = [context.make_tuple(inside, pair, (index, count)), *cgutils.unpack_tuple(inside, arguments)]
+        values = [
+            context.make_tuple(inside, share, (index, count, claims)),
+            *cgutils.unpack_tuple(inside, arguments),
+        ]
         status, _ = context.call_internal_no_propagate(inside, part.fndesc, part.signature, values)
         with inside.if_then(status.is_error, likely=False):
-            to_code, to_exception = _failure(inside, failures, index)
+            to_code, to_exception, _ = _state(inside, states, index)
             inside.store(inside.sext(status.code, number), to_code)
             inside.store(inside.ptrtoint(status.excinfoptr, number), to_exception)
     inside.ret_void()
     return function, shared_type
 
 
-def _run_parts(context, builder, launcher, function, parts, numbers, shared, failures):
+def _run_parts(context, builder, launcher, function, parts, numbers, shared, states):
     """Call ``function`` for each of its parts, by threads if there are several; each gets ``shared``.
 
     Raise what the first of the parts raised that failed.
@@ -283,8 +301,10 @@ def _run_parts(context, builder, launcher, function, parts, numbers, shared, fai
         with alone:
             builder.call(function, [array, count, step, given[-1]])
         with by_threads:
+            with cgutils.for_range(builder, parts) as loop:  # nothing is claimed
+                builder.store(number(0), _state(builder, states, loop.index)[2])
             # Arrays, counts, steps, and what all share; dimensions of an item; how many arrays, and threads.
             target = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), [pointer] * 5 + [number] * 3)
             threads = builder.inttoptr(launcher, target.as_pointer())
             builder.call(threads, [*given, number(0), number(1), parts])
-    _raise_first(context, builder, parts, failures)
+    _raise_first(context, builder, parts, states)

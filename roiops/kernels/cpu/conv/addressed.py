@@ -11,7 +11,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
+from ...jit import num_threads, parallel
+from ...shares import within
 from ..product.driver import Terms, Tiles, deal_tiles
 from ..product.emitter import COLUMNS, ROWS
 from ..product.machine import HERE
@@ -20,6 +21,8 @@ from ..vector import MACHINE_LANES
 from .padded import fill_padded, fills_itself, thin_out
 from .way import Arrays, Layer, Way, epilogue_of_part
 
+#: Tiles that a worker takes at once, at least: to take them costs less than they do.
+_LEAST = 4
 #: Floats of the largest tile.
 _TILE = max(ROWS * COLUMNS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
 
@@ -134,8 +137,10 @@ class Addressed(Way):
             begins, lines = self.division(layer, machine, workers)
             sources = data, plan.layout, of_data, lines, layer.channels // groups * own
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
+            # Who has padded some of an image for itself computes no other part of it.
+            least = 0 if own and groups == 1 and not plan.tiles.by_filters else _LEAST
             sums = sources, weight, tuple(terms), tuple(plan.tiles), groups, begins, epilogue
-            return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out)]
+            return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out, least)]
 
         return kernels_for
 

@@ -5,7 +5,8 @@ The columns of a whole image are never held: output rows are taken in blocks of 
 
 import numpy as np
 
-from ...jit import inner, parallel, within
+from ...jit import inner, parallel
+from ...shares import within
 
 #: Bytes of unrolled columns held at once.
 AT_ONCE = 4 << 20

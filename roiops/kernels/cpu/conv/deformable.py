@@ -9,7 +9,8 @@ made once and then used for every channel of the group.
 
 import math
 
-from ...jit import inner, parallel, within
+from ...jit import inner, parallel
+from ...shares import within
 
 
 @inner

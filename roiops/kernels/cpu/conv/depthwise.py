@@ -10,12 +10,14 @@ import math
 
 import numpy as np
 
-from ...jit import call, inner, num_threads, parallel, planes_of, rows_of, rows_within, within
+from ...jit import call, inner, num_threads, parallel
+from ...shares import planes_of, rows_of, rows_within, within
 from ..product.emitter import IDENTITY, activate, activation, activation_of
 from ..scratch import Repeated
 from ..vector import (
     FIXED_LANES,
     MACHINE_LANES,
+    flat_of,
     greater,
     load,
     multiply_add,
@@ -175,7 +177,7 @@ def _reach(phase, stride, pad, width, part):
 def _fill(volume, first, lines, kernel, stride, dilate, pad, rows, length, part, frame):
     """Copy what the ``lines`` of the output plane ``first`` need into its frame; around them stay zeros."""
     depth, height, width = volume.shape
-    flat = volume.reshape(-1)
+    flat = flat_of(volume)
     begin = max(pad[1], lines[0] * stride[1])
     end = min(height + pad[1], (lines[1] - 1) * stride[1] + (kernel[1] - 1) * dilate[1] + 1)
     for kd in range(kernel[0]):
@@ -254,7 +256,7 @@ def _forward(share, data, weight, window, epilogue, out):
     for plane in planes_of(mine, height):
         rest, od = divmod(plane, depth)
         n, f = divmod(rest, filters)
-        taps, target = weight[f].reshape(-1), out[n, f].reshape(-1)
+        taps, target = flat_of(weight[f]), flat_of(out[n, f])
         lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], activation_of(act, f))
         _fill(data[n, f // multiplier], od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
         step, shape = stride[1] * length, (height, width)
@@ -287,10 +289,10 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, grad_we
     # The gradient's rows, with zeros up to whole vectors.
     heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
     for f in within(share, filters):
-        sums = grad_weight[f].reshape(-1)
+        sums = flat_of(grad_weight[f])
         sums[:] = 0
         for n in range(batch):
-            flat = grad_out[n, f].reshape(-1)
+            flat = flat_of(grad_out[n, f])
             for od in range(depth):
                 volume = data[n, f // multiplier]
                 _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)

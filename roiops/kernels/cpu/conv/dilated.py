@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel
+from ...shares import taken
 from ..product.emitter import IDENTITY
 from ..product.machine import HERE
 from .columns import span
@@ -54,7 +55,7 @@ def _gather_phase(plane, ry, left, dilate, top, target):
 def _gather(share, data, dilate, pad, phases):
     """``phases[ry, rx, n, c, i, j] = data[n, c, ry - pad + i * dilate, ...]``, and 0 outside the image."""
     batch, channels = data.shape[:2]
-    for plane in within(share, batch * channels):
+    for plane in taken(share, batch * channels):
         n, c = divmod(plane, channels)
         for ry in range(dilate[0]):
             for rx in range(dilate[1]):

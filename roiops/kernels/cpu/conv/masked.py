@@ -14,10 +14,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import inner, parallel, planes_of, rows_of, rows_within
+from ...jit import inner, parallel
+from ...shares import taken
 from ..product.emitter import IDENTITY, Emitter, activation_of
 from ..product.tiles import Rows
-from ..vector import LINE, MACHINE_LANES, repeat
+from ..vector import LINE, MACHINE_LANES, flat_of, repeat
 
 #: Numbers of a row that are fetched while those before them are computed.
 _AHEAD = 2 * LINE
@@ -257,14 +258,14 @@ def _kernel(columns, step):
         batch, filters, height, width = out.shape
         channels, in_height, in_width = data.shape[1:]
         multiplier, planes = filters // channels, batch * filters
-        flat, flat_weight, flat_out = data.reshape(-1), weight.reshape(-1), out.reshape(-1)
-        mine, (worker, workers) = rows_within(share, planes, height), share
+        flat, flat_weight, flat_out = flat_of(data), flat_of(weight), flat_of(out)
+        workers = share[1]
         # Rows of each plane, as 1x1 layers are divided, where there are enough.
         of_each = batch < workers and height >= _ROWS * workers
-        for plane in range(planes) if of_each else planes_of(mine, height):
-            begin, end = worker * height // workers, (worker + 1) * height // workers
-            if not of_each:
-                begin, end = rows_of(plane, mine, height)
+        cuts = workers if of_each else min(height, 1 + 8 * workers // max(1, planes))
+        for item in taken(share, planes * cuts):
+            cut, plane = divmod(item, planes) if of_each else (item % cuts, item // cuts)
+            begin, end = cut * height // cuts, (cut + 1) * height // cuts
             n, f = divmod(plane, filters)
             at = (n * channels + f // multiplier) * in_height * in_width
             pixels, last = Plane(flat, at, in_height, in_width), (scale[f], shift[f], activation_of(act, f))

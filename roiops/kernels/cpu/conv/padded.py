@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from ...jit import inner, parallel, separate, within
+from ...jit import inner, parallel, separate
+from ...shares import taken, within
 from ..product.panels import copy_run, scale_run
 from ..product.tiles import clear_vector, copy_every_second, copy_vector, scale_vector
-from ..vector import MACHINE_LANES
+from ..vector import MACHINE_LANES, flat_of
 from .way import ceil_div
 
 
@@ -150,7 +151,7 @@ def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     stride, pad, (rows, length, channel_step), (planes, apart) = layout
     batch, channels, height, width = data.shape
     mean, scale, shift, floor, normalises = prologue
-    flat = data.reshape(-1)
+    flat = flat_of(data)
     plane = batch * rows * length
     step = stride[1]
     for number in range(stride[0] * planes):
@@ -226,7 +227,7 @@ def fill_own(sources, g, w, image):
 def thin_out(share, data, stride, out):
     """The pixels that a kernel of one pixel sees with these strides."""
     batch, channels, height, width = out.shape
-    for plane in within(share, batch * channels):
+    for plane in taken(share, batch * channels):
         n, c = divmod(plane, channels)
         for y in range(height):
             for x in range(width):

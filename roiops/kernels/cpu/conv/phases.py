@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel
+from ...shares import taken
 from ..product.emitter import IDENTITY, activated, activation_of
 from ..product.fingerprint import fingerprint
 from ..product.turn import turn
@@ -39,7 +40,7 @@ def _part_filters(share, weight, firsts, counts, gaps, places, windows, parts):
     whose taps lie in the same cache lines.
     """
     filters, channels, _, _ = weight.shape
-    for block in within(share, (channels + LINE - 1) // LINE):
+    for block in taken(share, (channels + LINE - 1) // LINE):
         first = np.int64(block) * LINE
         last = min(first + LINE, channels)
         for phase in range(firsts.shape[0]):
@@ -65,7 +66,7 @@ def spread(share, results, planes, step, act, other, add_other, out):
     ``planes``: how many of the results' planes lie from an image to the next, and from a phase to the next.
     """
     batch, channels, height, width = out.shape
-    for plane in within(share, batch * channels):
+    for plane in taken(share, batch * channels):
         n, c = divmod(plane, channels)
         for y in range(height):
             i, row = divmod(y, step[0])

@@ -10,7 +10,8 @@ import functools
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
+from ...jit import num_threads, parallel
+from ...shares import within
 from ..product.emitter import activate
 from ..product.matmul import multiply
 from .way import Layer, Way, ceil_div

@@ -6,7 +6,8 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
+from ...jit import num_threads, parallel
+from ...shares import within
 from ..product.emitter import ROWS
 from ..product.matmul import multiply_at, scratch_shape
 from ..scratch import Scratch

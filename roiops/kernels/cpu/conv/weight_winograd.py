@@ -9,13 +9,14 @@ The number of threads has no part in how the sums are divided.
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel
+from ...shares import within
 from ..product.caches import SECOND_CACHE
 from ..product.emitter import COLUMNS, ROWS
 from ..product.panels import SEGMENT, copy_run, panel_range, segments
 from ..product.tiles import Rows, add_product_tile, product_tile
 from ..scratch import Scratch
-from ..vector import BLOCK, MACHINE_LANES, transpose_block
+from ..vector import BLOCK, MACHINE_LANES, flat_of, transpose_block
 from .transforms import IN, OUT, PARTS, TAPS, transform_heads, transform_pixels, transform_sums
 from .winograd_tiles import APART
 
@@ -71,7 +72,7 @@ def _load_pixels(images, n, first, count, y, x, rows, columns, pixels):
     What follows is spoiled.
     """
     _, channels, height, width = images.shape
-    flat, plane = images.reshape(-1), height * width
+    flat, plane = flat_of(images), height * width
     left, right = min(max(0, -x), columns), max(0, min(columns, width - x))
     for row in range(rows):
         to = row * LINE_PIXELS * BLOCK
@@ -186,7 +187,7 @@ def _sum_up(share, heads, planes, panels, tiles, steps, sums, pixels, grad_weigh
 @inner(makes_arrays=False)
 def _put_taps(sums, at, first, stop, taps, grad_weight):
     """Transform the sums of one filter and the channels ``[first, stop)``."""
-    part, target = ROWS * COLUMNS, grad_weight.reshape(-1)
+    part, target = ROWS * COLUMNS, flat_of(grad_weight)
     for c in range(first, stop, MACHINE_LANES):
         transform_sums(sums, at + c - first, IN * part, part, taps, 0, BLOCK)
         # A channel's taps side by side; what comes after them is overwritten by the next.

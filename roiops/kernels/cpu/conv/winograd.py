@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel
+from ...shares import within
 from ..product.emitter import COLUMNS, ROWS
 from ..product.fingerprint import fingerprint
 from ..product.machine import HERE, Machine
@@ -220,7 +221,7 @@ def _panels_alone(layer, machine, keeps) -> int:
     begins = [end // panels * vectors + end % panels * vectors // panels for end in ends]
     most = max(stop - start for start, stop in itertools.pairwise(begins))
     shared = channels * filters + 3 * machine.lanes * vectors * (channels + filters)
-    if most * workers > 1.04 * vectors * groups or panels * channels * filters > shared:
+    if most * workers > 1.15 * vectors * groups or panels * channels * filters > shared:
         return 0
     return panels if groups * panels >= workers + keeps else 0
 
@@ -272,12 +273,12 @@ class Winograd(Way):
         of_terms = sum(machine.of_term(machine.rows * n, machine.rows + n + 4) for n in panels)
         products = 1.1 * 36 * layer.groups * terms * ceil_div(layer.in_group, machine.rows) * of_terms
         narrow = ceil_div(layer.out_size[1], OUT) <= machine.lanes // 2
-        transforms = (1300 if narrow else 1800) * layer.channels + 850 * layer.filters
+        transforms = (1400 if narrow else 1000) * layer.channels + 650 * layer.filters
         if machine.registers < 32:  # the numbers of a tile are stored and loaded again
             transforms *= 1.5
         # The weight comes from memory: in a network, other layers have used the caches since.
         weight = (14 + 20 * 9 / LINE) * terms * layer.filters
-        return products + vectors * transforms + weight + 20_000
+        return products + vectors * transforms + weight + 80_000
 
     @staticmethod
     def plan(layer, machine) -> Plan:

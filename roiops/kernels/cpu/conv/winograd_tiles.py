@@ -11,7 +11,7 @@ from ...jit import inner
 from ..product.emitter import COLUMNS, ROWS, UNCHANGED, activation_of
 from ..product.panels import add_run, copy_run, gather, load_line, panel_range, segments
 from ..product.tiles import Epilogue, Rows, copy_vector
-from ..vector import BLOCK, MACHINE_LANES, prefetch_to_read, prefetch_to_write, transpose_block
+from ..vector import BLOCK, MACHINE_LANES, flat_of, prefetch_to_read, prefetch_to_write, transpose_block
 from .transforms import (
     IN,
     OUT,
@@ -80,9 +80,9 @@ def _transform_row(data, channel, pad, tiles, ahead, scratch):
     for s in range(count):
         some = found[s]
         image = data[some.image, channel]
-        flat = image.reshape(-1)
+        flat = flat_of(image)
         y, x, pixels = some.y * OUT - pad[0], some.x * OUT - pad[1], some.run * OUT + IN - OUT
-        following = data[some.image, ahead].reshape(-1)
+        following = flat_of(data[some.image, ahead])
         for row in range(max(y, 0), min(y + IN, data.shape[2])):
             prefetch_to_read(following, row * width + max(x, 0), pixels)
         end = (y + IN - 1) * width + x + (some.run + 2 * MACHINE_LANES) * OUT
@@ -107,7 +107,7 @@ def transform_panel(data, begin, channels, mine, pad, tiles, scratch, places, pa
     height, width = data.shape[2:]
     pixels, part = scratch[_MADE:], (channels + APART) * COLUMNS
     if places.shape[0] > 0:
-        flat = data.reshape(-1)
+        flat = flat_of(data)
         for c in range(mine[0], mine[1]):
             gather(flat, (begin + c) * height * width, places, vectors * MACHINE_LANES, pixels, 0)
             for column in range(0, vectors * MACHINE_LANES, MACHINE_LANES):
@@ -131,7 +131,7 @@ def transform_filters(weight, first, count, part_of, turned, out, tile):
     Number (t, c, i) of each of the 36 parts of ``out`` is of filter ``first + (t - tile) * ROWS + i`` and
     channel c. ``turned`` is a worker's memory.
     """
-    flat, numbers = weight.reshape(-1), weight.shape[1] * _NUMBERS
+    flat, numbers = flat_of(weight), weight.shape[1] * _NUMBERS
     skipped, channels = part_of[0] * _NUMBERS, part_of[1] - part_of[0]
     part = out.shape[0] // PARTS
     for start in range(0, channels, BLOCK):
@@ -162,7 +162,7 @@ def _prefetch_results(tiles, f, out):
     """Ask for the pixels that a filter's results will be stored to."""
     found, count, _ = tiles
     height, width = out.shape[2:]
-    flat = out.reshape(-1)
+    flat = flat_of(out)
     for s in range(count):
         some = found[s]
         plane = (some.image * out.shape[1] + f) * height * width
@@ -181,7 +181,7 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
     scale, shift, act, other, add_other = epilogue
     filters, height, width = out.shape[1:]
     plane, act = height * width, activation_of(act, f)
-    flat, flat_other = out.reshape(-1), other.reshape(-1)
+    flat, flat_other = flat_of(out), flat_of(other)
     s = 0
     for v in range(vectors):
         begin = v * MACHINE_LANES

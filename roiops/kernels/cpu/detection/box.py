@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import njit, parallel, within
+from ...jit import njit, parallel
+from ...shares import within
 from .nms import best_first, suppress
 
 

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, inner, num_threads, parallel, within
+from ...jit import Calls, inner, num_threads, parallel
+from ...shares import taken, within
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
 from .recurrent import sigmoid
@@ -77,7 +78,7 @@ def _ends(block, size):
 def _relu_forward(share, data, out):
     """On flat arrays. NaN stays NaN, and -0 becomes 0."""
     size, one, zero = data.size, data.dtype.type(1), data.dtype.type(0)
-    for block in within(share, (size + _BLOCK - 1) // _BLOCK):
+    for block in taken(share, (size + _BLOCK - 1) // _BLOCK):
         start, whole, stop = _ends(block, size)
         for i in range(start, whole, FIXED_LANES):
             value = load(pointer_to(data), i)
@@ -92,7 +93,7 @@ def _relu_backward(share, grad_out, out, grad_data):
     """On flat arrays, in vectors: the compiler makes none where one array may be the other."""
     size = out.size
     zero = splat(out.dtype.type(0))
-    for block in within(share, (size + _BLOCK - 1) // _BLOCK):
+    for block in taken(share, (size + _BLOCK - 1) // _BLOCK):
         start, whole, stop = _ends(block, size)
         for i in range(start, whole, FIXED_LANES):
             slope = load(pointer_to(grad_out), i)
@@ -105,7 +106,7 @@ def _relu_backward(share, grad_out, out, grad_data):
 @parallel
 def leaky(share, data, slope, out):
     """``slope * x`` below 0; ``slope`` is an array with one entry for each row of ``data`` (rows, items)."""
-    for row in within(share, data.shape[0]):
+    for row in taken(share, data.shape[0]):
         s = slope[row]
         for i in range(data.shape[1]):
             x = data[row, i]
@@ -115,7 +116,7 @@ def leaky(share, data, slope, out):
 @parallel
 def leaky_backward(share, grad_out, data, slope, grad_data, grad_slope):
     """Gradients of :func:`leaky`, that of the slope one sum a row."""
-    for row in within(share, data.shape[0]):
+    for row in taken(share, data.shape[0]):
         s = slope[row]
         total = 0.0
         for i in range(data.shape[1]):

@@ -6,7 +6,8 @@ call of a kernel does what would be as many. Each number is rounded as it is by 
 
 import numpy as np
 
-from ...jit import Calls, inner, parallel, within
+from ...jit import Calls, inner, parallel
+from ...shares import taken
 from ..scratch import Repeated
 from ..vector import MACHINE_LANES
 
@@ -127,7 +128,7 @@ def _chain(share, data, table, numbers, others, columns, out):
     """On flat arrays; ``table`` has each step's code, kind of operand, array, and rows for a number of it."""
     blocks = (columns + _BLOCK - 1) // _BLOCK
     held = np.empty(_BLOCK, np.float32)
-    for block in within(share, data.size // max(1, columns) * blocks):
+    for block in taken(share, data.size // max(1, columns) * blocks):
         row, part = divmod(block, blocks)
         start = row * columns + part * _BLOCK
         stop = min(start + _BLOCK, (row + 1) * columns)

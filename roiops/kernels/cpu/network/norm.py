@@ -7,9 +7,10 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import Calls, Direct, inner, num_threads, parallel, within
+from ...jit import Calls, Direct, inner, num_threads, parallel
+from ...shares import taken
 from ..product.tiles import scale_vector
-from ..vector import MACHINE_LANES
+from ..vector import MACHINE_LANES, flat_of
 
 # Sums may be reassociated, so that they vectorise. NaN and infinity keep their meaning.
 _SUMS = {"reassoc", "contract"}
@@ -20,7 +21,7 @@ def batch_statistics(share, data, eps, mean, invstd):
     """Mean and ``1 / sqrt(variance + eps)`` of each channel."""
     outer, channels, inner = data.shape
     count = outer * inner
-    for c in within(share, channels):
+    for c in taken(share, channels):
         total = 0.0
         for n in range(outer):
             for i in range(inner):
@@ -75,7 +76,7 @@ def scale_channels(data, mean, scale, shift, floor, out):
 @parallel
 def _scale_channels(share, data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
-    for plane in within(share, outer * channels):
+    for plane in taken(share, outer * channels):
         n, c = divmod(plane, channels)
         m, a, b = mean[c], scale[c], shift[c]
         source, target = data[n, c], out[n, c]
@@ -88,9 +89,9 @@ def _scale_channels(share, data, mean, scale, shift, floor, out):
 def _scale_vectors(share, data, mean, scale, shift, floor, out):
     """:func:`_scale_channels` of float32: in a loop of numba's, a small map is mostly remainder."""
     outer, channels, inner = data.shape
-    source, target = data.reshape(-1), out.reshape(-1)
+    source, target = flat_of(data), flat_of(out)
     whole = inner // MACHINE_LANES * MACHINE_LANES
-    for plane in within(share, outer * channels):
+    for plane in taken(share, outer * channels):
         n, c = divmod(plane, channels)
         m, a, b, at = mean[c], scale[c], shift[c], (n * channels + c) * inner
         for i in range(at, at + whole, MACHINE_LANES):
@@ -113,7 +114,7 @@ def batch_backward(
     one, zero = grad_out.dtype.type(1), grad_out.dtype.type(0)
     outer, channels, inner = data.shape
     count = outer * inner
-    for c in within(share, channels):
+    for c in taken(share, channels):
         m = mean[c]
         total, product = 0.0, 0.0
         for n in range(outer):
@@ -141,7 +142,7 @@ def batch_backward(
 def row_forward(share, data, eps, mean, std, out):
     """Normalise over the middle axis: ``out = (data - mean) / std``, ``std = sqrt(variance + eps)``."""
     outer, length, inner = data.shape
-    for row in within(share, outer * inner):
+    for row in taken(share, outer * inner):
         n, i = divmod(row, inner)
         total = 0.0
         for k in range(length):
@@ -162,7 +163,7 @@ def row_forward(share, data, eps, mean, std, out):
 def row_backward(share, grad_norm, norm, std, grad_data):
     """Gradient of :func:`row_forward`, from the gradient of its output and that output."""
     outer, length, inner = norm.shape
-    for row in within(share, outer * inner):
+    for row in taken(share, outer * inner):
         n, i = divmod(row, inner)
         total, product = 0.0, 0.0
         for k in range(length):
@@ -188,7 +189,7 @@ def _window_sums(values, half, sums):
 @parallel
 def lrn_forward(share, data, size, alpha, beta, knorm, norm, out):
     """``out = data * norm ** -beta``, ``norm = knorm + alpha / size * sum of size squares``."""
-    for n in within(share, data.shape[0]):
+    for n in taken(share, data.shape[0]):
         _window_sums(data[n] * data[n], size // 2, norm[n])
         for c in range(data.shape[1]):
             for i in range(data.shape[2]):
@@ -198,7 +199,7 @@ def lrn_forward(share, data, size, alpha, beta, knorm, norm, out):
 
 @parallel
 def lrn_backward(share, grad_out, data, norm, size, alpha, beta, grad_data):
-    for n in within(share, data.shape[0]):
+    for n in taken(share, data.shape[0]):
         inner = grad_out[n] * data[n] * norm[n] ** (-beta - 1)
         _window_sums(inner, size // 2, grad_data[n])
         for c in range(data.shape[1]):

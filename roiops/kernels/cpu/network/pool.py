@@ -10,11 +10,12 @@ import functools
 
 import numpy as np
 
-from ...jit import Calls, in_turn, inner, parallel, rows_within, within
+from ...jit import Calls, in_turn, inner, parallel
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
+from ...shares import rows_within, taken
 from ..conv import masked
 from ..scratch import Repeated
-from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, select, splat, store
+from ..vector import FIXED_LANES, flat_of, greater, load, multiply_add, pointer_to, select, splat, store
 
 #: Pixels of a plane that are summed before their sum is added to those before.
 _TOGETHER = 1 << 14
@@ -157,7 +158,7 @@ def _whole_planes(share, data, mode, out):
     whole = size // FIXED_LANES * FIXED_LANES
     lowest = np.finfo(data.dtype).min if mode == MAXIMUM else data.dtype.type(0)
     lanes = np.empty(FIXED_LANES, data.dtype)
-    for plane in within(share, planes):
+    for plane in taken(share, planes):
         rest, total = data.dtype.type(lowest), data.dtype.type(lowest)
         last, end = plane * size + whole, (plane + 1) * size
         for start in range(plane * size, last, _TOGETHER):
@@ -228,7 +229,7 @@ def _windows(share, data, window, mode, p, pad_with_zero, out):
         plane, row = divmod(k, depth * height)
         (od, oh), rows = _covered(row, height, window, data.shape)
         line[:] = nothing
-        _combine_rows(data[plane].reshape(-1), rows, (in_height, in_width), mode, p, line, pad[2])
+        _combine_rows(flat_of(data[plane]), rows, (in_height, in_width), mode, p, line, pad[2])
         line[pad[2] + in_width :] = nothing
         sums[:] = nothing
         for tap in range(kernel[2]):
@@ -265,8 +266,8 @@ def _backward_of_first(share, grad_out, data, window, grad_data):
         rest, kx = divmod(k, kernel[2])
         kz, ky = divmod(rest, kernel[1])
         away[k] = (kz * in_height + ky) * in_width + kx
-    for plane in within(share, planes):
-        pixels, target = data[plane].reshape(-1), grad_data[plane].reshape(-1)
+    for plane in taken(share, planes):
+        pixels, target = flat_of(data[plane]), flat_of(grad_data[plane])
         target[:] = 0
         for row in range(depth * height):
             (od, oh), rows = _covered(row, height, window, data.shape)
@@ -342,7 +343,7 @@ def _backward(share, grad_out, data, out, window, mode, p, grad_data):
     """That of maxima, each to all pixels that have it, of sums and of norms."""
     kernel, stride, pad = window
     _, depth, height, width = out.shape
-    for plane in within(share, data.shape[0]):
+    for plane in taken(share, data.shape[0]):
         grad_data[plane] = 0
         for row in range(depth * height):
             (od, oh), rows = _covered(row, height, window, data.shape)
@@ -363,7 +364,7 @@ def adaptive_forward(share, data, out):
     """Mean over a grid of windows."""
     planes, in_height, in_width = data.shape
     _, height, width = out.shape
-    for plane in within(share, planes):
+    for plane in taken(share, planes):
         for cell in range(height * width):
             oh, ow = divmod(cell, width)
             (y0, y1), (x0, x1) = _cell(oh, height, in_height), _cell(ow, width, in_width)
@@ -378,7 +379,7 @@ def adaptive_forward(share, data, out):
 def adaptive_backward(share, grad_out, grad_data):
     planes, in_height, in_width = grad_data.shape
     _, height, width = grad_out.shape
-    for plane in within(share, planes):
+    for plane in taken(share, planes):
         target = grad_data[plane]
         target[:] = 0
         for cell in range(height * width):

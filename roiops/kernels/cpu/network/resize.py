@@ -5,7 +5,8 @@
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel
+from ...shares import taken
 
 
 @inner(forceinline=True)
@@ -30,7 +31,7 @@ def upsample(data, first, out):
 def _upsample(share, data, first, out):
     batch, channels, height, width = data.shape
     tall, wide = out.shape[2] // max(1, height), out.shape[3] // max(1, width)
-    for plane in within(share, batch * channels):
+    for plane in taken(share, batch * channels):
         n, c = divmod(plane, channels)
         for y in range(height):
             top = out[n, first + c, y * tall]
@@ -60,7 +61,7 @@ def resize_forward(share, data, y_low, y_high, y_weight, x_low, x_high, x_weight
     """Interpolate planes (planes, height, width) at the positions of two axis tables."""
     planes, height, width = out.shape
     one = data.dtype.type(1)
-    for plane in within(share, planes):
+    for plane in taken(share, planes):
         for y in range(height):
             upper, lower, b = data[plane, y_low[y]], data[plane, y_high[y]], y_weight[y]
             for x in range(width):
@@ -74,7 +75,7 @@ def resize_forward(share, data, y_low, y_high, y_weight, x_low, x_high, x_weight
 def resize_backward(share, grad_out, y_low, y_high, y_weight, x_low, x_high, x_weight, grad_data):
     planes, height, width = grad_out.shape
     one = grad_out.dtype.type(1)
-    for plane in within(share, planes):
+    for plane in taken(share, planes):
         target = grad_data[plane]
         target[:] = 0
         for y in range(height):
@@ -118,7 +119,7 @@ def sample_forward(share, data, grid, out):
     """Sample images at the positions of ``grid`` (batch, 2, height, width): x and y in [-1, 1], 0 outside."""
     batch, channels, height, width = out.shape
     _, _, in_height, in_width = data.shape
-    for row in within(share, batch * height):
+    for row in taken(share, batch * height):
         n, y = divmod(row, height)
         for x in range(width):
             i, a = _locate(grid[n, 0, y, x], in_width)
@@ -148,7 +149,7 @@ def sample_backward(share, grad_out, data, grid, grad_data, grad_grid):
     """Gradients of :func:`sample_forward`, of the images and of the positions."""
     batch, channels, height, width = grad_out.shape
     _, _, in_height, in_width = data.shape
-    for n in within(share, batch):
+    for n in taken(share, batch):
         grad_data[n] = 0
         for y in range(height):
             for x in range(width):

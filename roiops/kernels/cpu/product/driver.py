@@ -16,17 +16,19 @@ row; a tile is some filters by some neighbouring places. A way of convolution sa
 - ``sum_tile(weight, terms, tile, image, panel, soon, sums, whole, epilogue)``: how a :class:`Tile` is made
   (``product/tiles.py``, ``conv/filters.py``); ``soon`` are the rows of ``pack``, ``sums`` where results go.
 
-The driver deals tiles out to workers, so that all multiply as many vectors; has filled and packed what a tile
-reads; lets a whole tile store its results where they belong, and one that hangs over an edge aside, from
-where they are moved; and brings the lines that results go to.
+The driver deals tiles out to workers, so that all multiply as many vectors, and who is done goes on with
+those of others; has filled and packed what a tile reads; lets a whole tile store its results where they
+belong, and one that hangs over an edge aside, from where they are moved; and brings the lines that results
+go to.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import inner, parallel, within
-from ..vector import MACHINE_LANES
+from ...jit import inner, parallel
+from ...shares import items, within
+from ..vector import MACHINE_LANES, flat_of
 from .emitter import ROWS, VECTORS
 from .panels import copy_run, deal
 from .tiles import FEW, HALF, Epilogue, Rows
@@ -159,19 +161,21 @@ class Tile(NamedTuple):
 
 
 def driver(fill, pack, sum_tile):
-    """The kernel of a way: ``(sources, weight, terms, tiles, groups, begins, epilogue, memory, out)``.
+    """The kernel of a way.
+
+    Its arguments are ``(sources, weight, terms, tiles, groups, begins, epilogue, memory, out, least)``.
 
     ``sources`` are for ``fill`` and ``pack``, ``weight`` for ``pack`` and ``sum_tile``; ``terms`` are a
     :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal_tiles` gives. ``memory``: two
-    tiles for each worker; an image for each or one for all; a panel for each.
+    tiles for each worker; an image for each or one for all; a panel for each. ``least``: see ``jit.items``.
     """
 
     @parallel(makes_arrays=False)
-    def multiply(share, sources, weight, terms, tiles, groups, begins, epilogue, memory, out):
+    def multiply(share, sources, weight, terms, tiles, groups, begins, epilogue, memory, out, least):
         scale, shift, act, other, add_other = epilogue
         filters, places, all_runs, by_filters, columns = tiles
         spares, images, panels = memory
-        flat, flat_other = out.reshape(-1), other.reshape(-1)
+        flat, flat_other = flat_of(out), flat_of(other)
         in_group, plane = out.shape[1] // groups, out.shape[2] * out.shape[3]
         outer, length = filters.shape[0], places.shape[0] - 1
         if not by_filters:
@@ -179,31 +183,31 @@ def driver(fill, pack, sum_tile):
         for w in within(share, spares.shape[0]):
             spare, others = spares[w, 0], spares[w, 1]
             image, panel = images[w if images.shape[0] > 1 else 0], panels[w]
-            item, group = begins[w], np.int64(-1)
-            while item < begins[w + 1]:
-                block = item // length
+            group, packed = np.int64(-1), np.int64(-1)
+            soon = Rows(image, np.int64(0), np.int64(0))
+            for item in items(share, begins, w, least):
+                block, inside = divmod(item, length)
                 g, o = divmod(block, outer)
                 if g != group:
                     fill(sources, g, w, image)
                     group = g
-                soon = pack(sources, weight, tiles, g, o, image, panel)
-                start, end = item - block * length, min(length, begins[w + 1] - block * length)
-                item += end - start
-                for inside in range(start, end):
-                    f, t = (o, inside) if by_filters else (inside, o)
-                    some, first = filters[f], places[t].first
-                    row, rows = g * in_group + some.first, some.rows
-                    at, whole = row * plane, places[t].direct >= some.direct
-                    runs = all_runs[places[t].run : places[t + 1].run]
-                    if add_other and not whole:
-                        _move(others, first, columns, rows, runs, flat_other, at, plane, True)
-                    to, added = (flat, flat_other) if whole else (spare, others)
-                    sums = Rows(to, at if whole else np.int64(0), plane if whole else columns)
-                    into = Epilogue(scale, shift, act, added, add_other)
-                    count = places[t + 1].first - first
-                    tile = Tile(g, row, rows, some.room, first, t, count, inside)
-                    sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
-                    if not whole:
-                        _move(spare, first, columns, rows, runs, flat, at, plane, False)
+                if block != packed:
+                    soon = pack(sources, weight, tiles, g, o, image, panel)
+                    packed = block
+                f, t = (o, inside) if by_filters else (inside, o)
+                some, first = filters[f], places[t].first
+                row, rows = g * in_group + some.first, some.rows
+                at, whole = row * plane, places[t].direct >= some.direct
+                runs = all_runs[places[t].run : places[t + 1].run]
+                if add_other and not whole:
+                    _move(others, first, columns, rows, runs, flat_other, at, plane, True)
+                to, added = (flat, flat_other) if whole else (spare, others)
+                sums = Rows(to, at if whole else np.int64(0), plane if whole else columns)
+                into = Epilogue(scale, shift, act, added, add_other)
+                count = places[t + 1].first - first
+                tile = Tile(g, row, rows, some.room, first, t, count, inside)
+                sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
+                if not whole:
+                    _move(spare, first, columns, rows, runs, flat, at, plane, False)
 
     return multiply

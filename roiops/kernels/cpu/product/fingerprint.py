@@ -5,7 +5,8 @@ Whoever holds a weight may write to it at any time, so that nothing less than a 
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel, within
+from ...jit import inner, num_threads, parallel
+from ...shares import within
 from ..vector import room
 
 #: Parts that are hashed side by side, and numbers of a stretch that one thread hashes at a time.

@@ -13,9 +13,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit import call, inner, num_threads, parallel, within
+from ...jit import call, inner, num_threads, parallel
+from ...shares import within
 from ..scratch import Repeated, Scratch
-from ..vector import BLOCK, LINE, MACHINE_LANES, prefetch_to_read, transpose_block
+from ..vector import BLOCK, LINE, MACHINE_LANES, flat_of, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
 from .emitter import COLUMNS, ROWS, Emitter
 from .panels import copy_run, deal, is_even, panel_range
@@ -296,7 +297,7 @@ def _put_products(data, weight, bias, f, n, count, sums, out):
     ``sums`` is a worker's memory.
     """
     terms, totals = data.shape[1], sums[_WEIGHTS * _DATA * MACHINE_LANES :]
-    flat_data, flat_weight = data.reshape(-1), weight.reshape(-1)
+    flat_data, flat_weight = flat_of(data), flat_of(weight)
     if weight.shape[0] < _WEIGHTS:
         for i in range(weight.shape[0]):
             for j in range(count):

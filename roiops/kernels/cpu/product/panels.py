@@ -10,6 +10,7 @@ from ...jit import inner
 from ..vector import (
     FIXED_LANES,
     MACHINE_LANES,
+    flat_of,
     greater,
     load_some,
     multiply_add,
@@ -128,7 +129,7 @@ def load_line(image, y, x, count, line, at):
         for i in range(count):
             line[at + i] = 0
         return
-    flat = image.reshape(-1)
+    flat = flat_of(image)
     first, last = min(max(0, -x), count), max(0, min(width - x, count))
     start = y * width + x
     if start + last + MACHINE_LANES <= flat.shape[0]:

@@ -5,8 +5,9 @@
 
 import numpy as np
 
-from ...jit import num_threads, parallel, within
-from ..vector import BLOCK, transpose_block
+from ...jit import num_threads, parallel
+from ...shares import within
+from ..vector import BLOCK, flat_of, transpose_block
 
 
 def turn(weight, turned=None):
@@ -27,7 +28,7 @@ def turn(weight, turned=None):
 @parallel
 def _transpose(share, matrix, out):
     rows, columns = matrix.shape
-    flat = matrix.reshape(-1)
+    flat = flat_of(matrix)
     for block in within(share, columns // BLOCK):
         column = np.int64(block) * BLOCK
         for row in range(0, rows, BLOCK):

@@ -147,7 +147,7 @@ def _row_of_bins(values, image, row, columns, y, x, target, to, channels):
 @shared(makes_arrays=False)
 def _forward_rois(share, data, shapes, plan, table, groups, out, more):
     """The ROIs of one thread: a map (N, H, W, C) and an output (R, H, W, C), flat."""
-    part, parts = share
+    part, parts, _ = share
     order, image_at = plan
     channels, pooled_h, pooled_w = shapes.out_channels, shapes.pooled_h, shapes.pooled_w
     past_caches = out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
@@ -225,7 +225,7 @@ def _spread_row(heads, row, y, rows, x, columns, shapes, grad, image, mine):
 @shared(makes_arrays=False)
 def _backward_channels(share, heads, shapes, plan, table, groups, accumulate, grad_data, more):
     """The channels of one thread, which it adds up ROI after ROI; it never adds to what is there."""
-    part, parts = share
+    part, parts, _ = share
     order, image_at = plan
     channels, pooled_h = shapes.out_channels, shapes.pooled_h
     blocks, pixels = channel_blocks(channels), shapes.height * shapes.width

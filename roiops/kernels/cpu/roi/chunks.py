@@ -5,8 +5,16 @@ Others are copied, some channels at a time.
 
 import numpy as np
 
-from roiops.kernels.cpu.vector import BLOCK, FIXED_LANES, pointer_to, prefetch_far_ahead, transpose_block
-from roiops.kernels.jit import inner, num_threads, parallel, within
+from roiops.kernels.cpu.vector import (
+    BLOCK,
+    FIXED_LANES,
+    flat_of,
+    pointer_to,
+    prefetch_far_ahead,
+    transpose_block,
+)
+from roiops.kernels.jit import inner, num_threads, parallel
+from roiops.kernels.shares import within
 
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15
@@ -157,12 +165,12 @@ def _turn_images(share, sizes, source, here, target, there):
         image, run = divmod(np.int64(number), runs)
         row = run * rows // runs
         _turn(
-            pointer_to(source.reshape(-1)),
+            pointer_to(flat_of(source)),
             at + image * image_size + row * step,
             (run + 1) * rows // runs - row,
             step,
             columns,
-            pointer_to(target.reshape(-1)),
+            pointer_to(flat_of(target)),
             to + image * target_image_size + row,
             target_step,
         )

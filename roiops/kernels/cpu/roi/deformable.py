@@ -12,8 +12,9 @@ import numpy as np
 
 from roiops.kernels import geometry
 from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense
-from roiops.kernels.cpu.vector import pointer_to, prefetch_to_read
-from roiops.kernels.jit import inner, num_threads, parallel, within
+from roiops.kernels.cpu.vector import flat_of, pointer_to, prefetch_to_read
+from roiops.kernels.jit import inner, num_threads, parallel
+from roiops.kernels.shares import within
 
 #: How many channels ahead the rows of a bin are fetched: each channel lies in other pages of memory.
 AHEAD = 4
@@ -70,7 +71,7 @@ class _Maps(NamedTuple):
 @inner(forceinline=True)
 def _maps_of(data, n, setting):
     size = setting.height * setting.width
-    return _Maps(pointer_to(data.reshape(-1)), n * data.shape[1] * size, size, setting.width)
+    return _Maps(pointer_to(flat_of(data)), n * data.shape[1] * size, size, setting.width)
 
 
 @inner(forceinline=True)

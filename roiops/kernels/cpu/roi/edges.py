@@ -260,7 +260,7 @@ def _tile_of(block, values, marks, rows, width):
 @shared
 def _edges_share(share, heads, data, shapes, plan, slopes, totals):
     """A thread has some blocks of channels of some ROIs; where these lie last, several at a time."""
-    part, parts = share
+    part, parts, _ = share
     order, image_at = plan
     number, area, width = data.dtype.type(0), shapes.pooled_h * shapes.pooled_w, shapes.width
     together = _TOGETHER if shapes.bin_step > 1 else 1

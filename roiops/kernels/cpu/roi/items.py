@@ -91,7 +91,7 @@ def _work_of(share, shapes, groups, image_at):
     So threads have equally much also where images have different numbers of ROIs, and where there are fewer
     items than threads. A share may begin and end within an item.
     """
-    part, parts = share
+    part, parts, _ = share
     images = shapes.images
     work = items_of(shapes, groups) // larger(1, images) * (image_at[images] - image_at[0])
     return part * work // parts, (part + 1) * work // parts
@@ -226,7 +226,7 @@ def backward_items(view, rows_of, spread, by_rows=False, are_maxima=False):
 
     @shared
     def share_of_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, argmax):
-        part, parts = share
+        part, parts, _ = share
         order, image_at = plan
         items = items_of(shapes, groups)
         bands, rows = tile_bands(shapes.height, shapes.width, grad_data.itemsize, parts, items, by_rows)

@@ -207,7 +207,7 @@ def _scatter_pixels(item, heads, places, at, next_at, planes, band):
 @shared(makes_arrays=False)
 def _scatter_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, argmax):
     """The items of one thread, each a band of rows of some planes, which are scattered to."""
-    part, parts = share
+    part, parts, _ = share
     order, image_at = plan
     plane = shapes.height * shapes.width
     block = smaller(_SCATTER_BYTES // (plane * grad_data.itemsize), shapes.out_channels // parts)

@@ -18,7 +18,8 @@ from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
 from roiops.kernels.cpu.roi.items import backward_items, forward_items
 from roiops.kernels.cpu.roi.tiles import read_row, touch_row
 from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
-from roiops.kernels.jit import Whole, inner, njit, parallel, within
+from roiops.kernels.jit import Whole, inner, njit, parallel
+from roiops.kernels.shares import within
 
 # Pairs of a pixel and a weight that are kept at a time, unless a single ROI has more.
 _MOST_TAPS = 1 << 20

@@ -263,7 +263,7 @@ def _most_taps(rules, rois, image, setting, across, first):
 
 @shared(makes_arrays=False)
 def _fill(share, rules, rois, setting, image, start_y, start_x, table, top):
-    part, parts = share
+    part, parts, _ = share
     y, x = axes_of(table)
     for across in range(2):
         filled, start, bins = (x, start_x, setting.pooled_w) if across else (y, start_y, setting.pooled_h)

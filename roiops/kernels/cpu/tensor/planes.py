@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
-from ...jit import Calls, inner, parallel, within
+from ...jit import Calls, inner, parallel
+from ...shares import taken
 from ..product.panels import copy_run
 from ..scratch import Repeated
+from ..vector import flat_of
 
 #: Cycles, about, that a row takes beside its numbers.
 _ROW = 20
@@ -21,10 +23,10 @@ def _fill(target, first, stop, value):
 @parallel(makes_arrays=False)
 def _place(share, data, top, left, value, out):
     planes, height, width = out.shape
-    source, target = data.reshape(-1), out.reshape(-1)
+    source, target = flat_of(data), flat_of(out)
     start = min(width, max(0, left))
     stop = max(start, min(width, left + data.shape[2]))
-    for plane in within(share, planes):
+    for plane in taken(share, planes):
         for y in range(height):
             at, row = (plane * height + y) * width, y - top
             if row < 0 or row >= data.shape[1]:

@@ -6,7 +6,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ... import update_rules
-from ...jit import UNCOUNTED, inner, num_threads, parallel, within
+from ...jit import UNCOUNTED, inner, num_threads, parallel
+from ...shares import taken
 
 #: Numbers that a thread takes at a time.
 _BLOCK = 16384
@@ -27,7 +28,7 @@ def _kernel(name):
 
     def one_pass(share, arrays, settings):
         size = arrays[0].size
-        for block in within(share, (size + _BLOCK - 1) // _BLOCK):
+        for block in taken(share, (size + _BLOCK - 1) // _BLOCK):
             start = np.int64(block) * _BLOCK
             # Without a sign: an index that may be below 0 keeps numba from using vectors.
             for i in range(np.uint64(start), np.uint64(min(start + _BLOCK, size))):
