@@ -9,9 +9,10 @@ No machine with so many processors is needed. Kernels are told that there are th
 their work by the code that always does; but the shares are run one after the other, each by itself, and the
 processor's time of each is taken: the least of several runs, each after one that fills the caches. Of a layer
 with several loops the longest shares are added up, and so are the means. What a layer takes outside of loops
-that are divided is left out, and so is how long threads wait for memory together. A layer of too little work
-for so many threads gets fewer (``jit.num_threads``): the table is of those that get all of them, with a mean
-share of at least 10 us.
+that are divided is left out, and so is how long threads wait for memory together. That who is done
+goes on with what others have not begun (``kernels/shares.py``) is not counted. A layer of too little work
+for so many threads gets fewer (``jit.num_threads``): the table is of those that get all of them, with a
+mean share of at least 10 us.
 """
 
 import argparse

@@ -330,9 +330,9 @@ _pretended = []  # launchers, of which kept calls may hold the addresses
 def pretend_threads(count: int, run, *, claims=False):
     """Within the ``with`` statement, loops are divided among so many threads, of which there is none.
 
-    ``run(part, parts)`` calls ``part(i)`` for each part of a loop, once if they claim items (:func:`items`):
-    the first one called then does nearly all. So a test or a measurement can take the
-    parts in any order, one by one, for machines that are not at hand.
+    ``run(part, parts)`` calls ``part(i)`` for each part of a loop; once, if they claim items
+    (``shares.items``): the one that is called first does nearly all of them. So a test or a measurement can
+    take the parts in any order, one by one, for machines that are not at hand.
     """
     global _layer, _launcher, _count_threads
     before = _asked.threads, _layer, _launcher, _count_threads
@@ -439,7 +439,8 @@ def parallel(function=None, *, makes_arrays=True, **options):
     """Compile ``function``, which has a loop that threads share, for any number of threads.
 
     The first argument stands for a thread's share, and calls leave it out: ``def f(share, ...)`` holds
-    ``for i in within(share, count)``, at its end. What stands before the loop is done for each share.
+    ``for i in within(share, count)`` (``shares.py``), at its end. What stands before the loop is done for
+    each share.
 
     ``makes_arrays=False`` is for a function that makes no arrays, only parts of those that it is given. Then
     nobody counts who uses them, which numba does in inner loops, too.

@@ -262,7 +262,7 @@ def _kernel(columns, step):
         workers = share[1]
         # Rows of each plane, as 1x1 layers are divided, where there are enough.
         of_each = batch < workers and height >= _ROWS * workers
-        cuts = workers if of_each else min(height, 1 + 8 * workers // max(1, planes))
+        cuts = workers if of_each else min(height, 1 + 8 * (workers - 1) // max(1, planes))
         for item in taken(share, planes * cuts):
             cut, plane = divmod(item, planes) if of_each else (item % cuts, item // cuts)
             begin, end = cut * height // cuts, (cut + 1) * height // cuts

@@ -167,7 +167,8 @@ def driver(fill, pack, sum_tile):
 
     ``sources`` are for ``fill`` and ``pack``, ``weight`` for ``pack`` and ``sum_tile``; ``terms`` are a
     :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal_tiles` gives. ``memory``: two
-    tiles for each worker; an image for each or one for all; a panel for each. ``least``: see ``jit.items``.
+    tiles for each worker; an image for each or one for all; a panel for each. ``least`` is for
+    ``shares.items``.
     """
 
     @parallel(makes_arrays=False)
