@@ -331,7 +331,7 @@ def pretend_threads(count: int, run, *, claims=False):
     """Within the ``with`` statement, loops are divided among so many threads, of which there is none.
 
     ``run(part, parts)`` calls ``part(i)`` for each part of a loop; once, if they claim items
-    (``shares.items``): the one that is called first does nearly all of them. So a test or a measurement can
+    (``shares.pieces``): the one that is called first does nearly all of them. So a test or a measurement can
     take the parts in any order, one by one, for machines that are not at hand.
     """
     global _layer, _launcher, _count_threads

@@ -94,8 +94,8 @@ def _claim(claims, worker, length, done, least, own):
 
 
 @inner(makes_arrays=False)
-def items(share, begins, worker, least):
-    """The items that a worker does, in a kernel that asks for them once.
+def pieces(share, begins, worker, least):
+    """The items that a worker does, piece by piece, each a first one and an end; a kernel asks for them once.
 
     Worker ``w`` begins with those from ``begins[w]`` to ``begins[w + 1]``, and goes on with some of those
     that others have not begun: on most machines some processors are faster than others, always or for a
@@ -107,8 +107,7 @@ def items(share, begins, worker, least):
         begin, length = begins[of], begins[of + 1] - begins[of]
         first, stop = _claim(claims, of, length, np.int64(0), least, k == 0)
         while first < stop:
-            for item in range(begin + first, begin + stop):  # noqa: UP028 (numba has no `yield from`)
-                yield item
+            yield begin + first, begin + stop
             first, stop = _claim(claims, of, length, stop, least, k == 0)
 
 
@@ -125,6 +124,6 @@ def taken(share, count):
         length = (of + 1) * count // parts - begin
         first, stop = _claim(claims, of, length, np.int64(0), np.int64(1), k == 0)
         while first < stop:
-            for number in range(begin + first, begin + stop):  # noqa: UP028
+            for number in range(begin + first, begin + stop):  # noqa: UP028 (numba has no `yield from`)
                 yield number
             first, stop = _claim(claims, of, length, stop, np.int64(1), k == 0)

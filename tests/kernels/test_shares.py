@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from roiops.kernels.jit import parallel, pretend_threads, use_threads
-from roiops.kernels.shares import items, taken, within
+from roiops.kernels.shares import pieces, taken, within
 
 
 def test_the_shares_of_a_loop_are_all_of_it():
@@ -26,9 +26,9 @@ def count_taken(share, counts, who):
 @parallel
 def count_items(share, begins, least, counts, who):
     for w in within(share, begins.size - 1):
-        for i in items(share, begins, w, least):
-            counts[i] += 1
-            who[i] = w
+        for first, stop in pieces(share, begins, w, least):
+            counts[first:stop] += 1
+            who[first:stop] = w
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there is one share")

@@ -117,7 +117,7 @@ def kept_size(arguments) -> int:
 
 
 #: 64-bit numbers of a part's state, a cache line: its error code, which is 0 if all went well, where its
-#: exception is, and what is claimed of its items (``shares.items``).
+#: exception is, and what is claimed of its items (``shares.pieces``).
 STATE = 8
 
 
@@ -126,8 +126,8 @@ def launcher_of(body):
 
     In a compiled function, ``launch(launcher, parts, arguments)`` calls ``body(share, *arguments)`` for each
     part, on a thread each, and raises the error of the first part that failed. A share is the part's number,
-    how many there are, and the address of what is claimed of their items (``shares.items``), 0 if nothing may
-    be. If ``launcher``, which is what :func:`threads_launcher` returns, is 0, there is one part, on the
+    how many there are, and the address of what is claimed of their items (``shares.pieces``), 0 if nothing
+    may be. If ``launcher``, which is what :func:`threads_launcher` returns, is 0, there is one part, on the
     calling thread. If it is ``KEEP``, ``parts`` is the address of memory to keep the call in, which holds its
     size in bytes, the number of parts, where there is memory for their states, all 0, and a 1: they claim.
     """

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...jit import inner, parallel
-from ...shares import items, within
+from ...shares import pieces, within
 from ..vector import MACHINE_LANES, flat_of
 from .emitter import ROWS, VECTORS
 from .panels import copy_run, deal
@@ -168,7 +168,7 @@ def driver(fill, pack, sum_tile):
     ``sources`` are for ``fill`` and ``pack``, ``weight`` for ``pack`` and ``sum_tile``; ``terms`` are a
     :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal_tiles` gives. ``memory``: two
     tiles for each worker; an image for each or one for all; a panel for each. ``least`` is for
-    ``shares.items``.
+    ``shares.pieces``.
     """
 
     @parallel(makes_arrays=False)
@@ -186,29 +186,30 @@ def driver(fill, pack, sum_tile):
             image, panel = images[w if images.shape[0] > 1 else 0], panels[w]
             group, packed = np.int64(-1), np.int64(-1)
             soon = Rows(image, np.int64(0), np.int64(0))
-            for item in items(share, begins, w, least):
-                block, inside = divmod(item, length)
-                g, o = divmod(block, outer)
-                if g != group:
-                    fill(sources, g, w, image)
-                    group = g
-                if block != packed:
-                    soon = pack(sources, weight, tiles, g, o, image, panel)
-                    packed = block
-                f, t = (o, inside) if by_filters else (inside, o)
-                some, first = filters[f], places[t].first
-                row, rows = g * in_group + some.first, some.rows
-                at, whole = row * plane, places[t].direct >= some.direct
-                runs = all_runs[places[t].run : places[t + 1].run]
-                if add_other and not whole:
-                    _move(others, first, columns, rows, runs, flat_other, at, plane, True)
-                to, added = (flat, flat_other) if whole else (spare, others)
-                sums = Rows(to, at if whole else np.int64(0), plane if whole else columns)
-                into = Epilogue(scale, shift, act, added, add_other)
-                count = places[t + 1].first - first
-                tile = Tile(g, row, rows, some.room, first, t, count, inside)
-                sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
-                if not whole:
-                    _move(spare, first, columns, rows, runs, flat, at, plane, False)
+            for first_item, stop in pieces(share, begins, w, least):
+                for item in range(first_item, stop):
+                    block, inside = divmod(item, length)
+                    g, o = divmod(block, outer)
+                    if g != group:
+                        fill(sources, g, w, image)
+                        group = g
+                    if block != packed:
+                        soon = pack(sources, weight, tiles, g, o, image, panel)
+                        packed = block
+                    f, t = (o, inside) if by_filters else (inside, o)
+                    some, first = filters[f], places[t].first
+                    row, rows = g * in_group + some.first, some.rows
+                    at, whole = row * plane, places[t].direct >= some.direct
+                    runs = all_runs[places[t].run : places[t + 1].run]
+                    if add_other and not whole:
+                        _move(others, first, columns, rows, runs, flat_other, at, plane, True)
+                    to, added = (flat, flat_other) if whole else (spare, others)
+                    sums = Rows(to, at if whole else np.int64(0), plane if whole else columns)
+                    into = Epilogue(scale, shift, act, added, add_other)
+                    count = places[t + 1].first - first
+                    tile = Tile(g, row, rows, some.room, first, t, count, inside)
+                    sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
+                    if not whole:
+                        _move(spare, first, columns, rows, runs, flat, at, plane, False)
 
     return multiply
