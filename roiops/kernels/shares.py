@@ -115,7 +115,8 @@ def pieces(share, begins, worker, least):
 def taken(share, count):
     """The numbers below ``count``: those of :func:`within`, and some that others have not begun.
 
-    A kernel asks for them once: ``for i in taken(share, count)``, where an i takes as long as some rows.
+    A kernel asks for them once: ``for i in taken(share, count)``, where an i takes as long as a plane of
+    pixels. Each costs some nanoseconds, which a short row of numbers would feel.
     """
     part, parts, claims = share
     for k in range(parts if claims != 0 else 1):

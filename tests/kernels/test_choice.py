@@ -66,7 +66,7 @@ def test_layers_take_the_way_that_was_more_than_a_tenth_faster_when_measured(mac
     """Of ``benchmarks/convolution.py`` on an AMD EPYC (Zen 4), with AVX-512 and held to AVX2.
 
     Those of two units for vectors of 16 were measured on an Intel Xeon (Emerald Rapids), so
-    were 3x3 layers that take Winograd's way.
+    were the 3x3 layers that take Winograd's way, in chains of six equal ones.
     """
     assert convolution.choose(layer(**shape), machine).name == fastest
 

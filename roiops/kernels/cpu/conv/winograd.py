@@ -214,7 +214,7 @@ def _panels_alone(layer, machine, keeps) -> int:
     if at_once < min(vectors, machine.vectors):
         return 0
     panels = ceil_div(vectors, at_once)
-    if groups < workers:  # all take as many
+    if groups < workers:  # all take nearly as many
         panels = min(vectors, ceil_div(panels, workers) * workers)
     ends = [worker * groups * panels // workers for worker in range(workers + 1)]
     # The vectors before each worker's first panel.

@@ -106,7 +106,7 @@ def _relu_backward(share, grad_out, out, grad_data):
 @parallel
 def leaky(share, data, slope, out):
     """``slope * x`` below 0; ``slope`` is an array with one entry for each row of ``data`` (rows, items)."""
-    for row in taken(share, data.shape[0]):
+    for row in within(share, data.shape[0]):
         s = slope[row]
         for i in range(data.shape[1]):
             x = data[row, i]
@@ -116,7 +116,7 @@ def leaky(share, data, slope, out):
 @parallel
 def leaky_backward(share, grad_out, data, slope, grad_data, grad_slope):
     """Gradients of :func:`leaky`, that of the slope one sum a row."""
-    for row in taken(share, data.shape[0]):
+    for row in within(share, data.shape[0]):
         s = slope[row]
         total = 0.0
         for i in range(data.shape[1]):

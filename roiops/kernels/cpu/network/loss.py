@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...jit import inner, njit, num_threads, parallel
-from ...shares import taken
+from ...shares import within
 from ..vector import FIXED_LANES, greater, load, pointer_to, room, scaled, select, splat, store
 from .exponential import exp_below_zero
 
@@ -142,7 +142,7 @@ def _shifted(values, scale, top, rest, out):
 def _softmax_rows(share, x, scale, log, out):
     rows, classes = x.shape
     buffer = room(_CHUNK, np.float32(0))
-    for r in taken(share, rows):
+    for r in within(share, rows):
         source, target = x[r], out[r]
         top = _largest(source, scale, buffer)
         total = 0.0
@@ -203,7 +203,7 @@ def _log_gradient(grad, y, total, scale, out):
 def _gradient_rows(share, grad, y, scale, log, out):
     rows, classes = y.shape
     buffer = room(_CHUNK, np.float32(0))
-    for r in taken(share, rows):
+    for r in within(share, rows):
         total = 0.0
         for start in range(0, classes, _CHUNK):
             g, p = grad[r, start : start + _CHUNK], y[r, start : start + _CHUNK]

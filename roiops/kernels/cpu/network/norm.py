@@ -8,7 +8,7 @@ Statistics are summed in float64.
 import numpy as np
 
 from ...jit import Calls, Direct, inner, num_threads, parallel
-from ...shares import taken
+from ...shares import taken, within
 from ..product.tiles import scale_vector
 from ..vector import MACHINE_LANES, flat_of
 
@@ -76,7 +76,7 @@ def scale_channels(data, mean, scale, shift, floor, out):
 @parallel
 def _scale_channels(share, data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
-    for plane in taken(share, outer * channels):
+    for plane in within(share, outer * channels):
         n, c = divmod(plane, channels)
         m, a, b = mean[c], scale[c], shift[c]
         source, target = data[n, c], out[n, c]
@@ -91,7 +91,7 @@ def _scale_vectors(share, data, mean, scale, shift, floor, out):
     outer, channels, inner = data.shape
     source, target = flat_of(data), flat_of(out)
     whole = inner // MACHINE_LANES * MACHINE_LANES
-    for plane in taken(share, outer * channels):
+    for plane in within(share, outer * channels):
         n, c = divmod(plane, channels)
         m, a, b, at = mean[c], scale[c], shift[c], (n * channels + c) * inner
         for i in range(at, at + whole, MACHINE_LANES):
@@ -142,7 +142,7 @@ def batch_backward(
 def row_forward(share, data, eps, mean, std, out):
     """Normalise over the middle axis: ``out = (data - mean) / std``, ``std = sqrt(variance + eps)``."""
     outer, length, inner = data.shape
-    for row in taken(share, outer * inner):
+    for row in within(share, outer * inner):
         n, i = divmod(row, inner)
         total = 0.0
         for k in range(length):
@@ -163,7 +163,7 @@ def row_forward(share, data, eps, mean, std, out):
 def row_backward(share, grad_norm, norm, std, grad_data):
     """Gradient of :func:`row_forward`, from the gradient of its output and that output."""
     outer, length, inner = norm.shape
-    for row in taken(share, outer * inner):
+    for row in within(share, outer * inner):
         n, i = divmod(row, inner)
         total, product = 0.0, 0.0
         for k in range(length):
