@@ -203,8 +203,13 @@ class PoolingV1Prop(PoolingProp):
 
 
 class AdaptiveAvgPooling2DOp(DenseOperator):
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if not self.as_they_are(in_data, req, out_data):
+            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        return kernels("network.pool", ctx.device).bind_adaptive(_images(in_data[0]), _images(out_data[0]))
+
     def compute(self, ctx, in_data, out_data, aux):
-        kernels("network.pool", ctx.device).adaptive_forward(_images(in_data[0]), _images(out_data[0]))
+        self.bind_forward(ctx, in_data, ["write"], out_data, aux)()
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         kernels("network.pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))

@@ -212,8 +212,8 @@ class BinaryOp(ChainOp):
     def work(self, in_shapes):
         return two_arrays(self.row.function, in_shapes)
 
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return arrays.bind(self.row.function, in_data, out_data[0], req[0])
+    def bind_alone(self, in_data, out, req):
+        return arrays.bind(self.row.function, in_data, out, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         by_letter = {"g": out_grad[0], "l": in_data[0], "r": in_data[1], "o": out_data[0]}
@@ -306,11 +306,11 @@ class ScalarOp(ChainOp):
             self._scalar = as_scalar(self.params.scalar, dtype)
         return self._scalar
 
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
+    def bind_alone(self, in_data, out, req):
         operands = [in_data[0], self._operand(in_data[0])]
-        if operands[0].dtype != out_data[0].dtype:
-            return functools.partial(self._promote, operands, out_data[0], req[0])
-        return arrays.bind(self.row.function, self._order(operands), out_data[0], req[0])
+        if operands[0].dtype != out.dtype:
+            return functools.partial(self._promote, operands, out, req)
+        return arrays.bind(self.row.function, self._order(operands), out, req)
 
     def _order(self, operands):
         return operands[::-1] if self.reflected else operands

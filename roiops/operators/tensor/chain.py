@@ -5,9 +5,12 @@ import math
 import numpy as np
 
 from ..base import Following, OpContext, Operator, OperatorProperty, kernels
+from ..dense import DenseOperator
 
 #: The functions of two numbers that a chain can have.
 ARITHMETIC = np.add, np.subtract, np.multiply, np.true_divide
+#: Numbers of which a chain of one step may be worth another thread.
+_MANY = 100_000
 
 
 class ChainOp(Operator):
@@ -16,6 +19,23 @@ class ChainOp(Operator):
     def work(self, in_shapes) -> Following | None:
         """What this does to one of its inputs, where a chain can do it."""
         raise NotImplementedError
+
+    def bind_alone(self, in_data, out, req):
+        """A call of this operator in NumPy."""
+        raise NotImplementedError
+
+    def forward(self, ctx, in_data, req, out_data, aux):
+        self.bind_alone(in_data, out_data[0], req[0])()
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        """A chain of one operator, where threads would share that."""
+        out = out_data[0]
+        dense = out.size >= _MANY and DenseOperator.as_they_are(in_data, req, out_data)
+        floats = dense and all(array.dtype == np.float32 for array in (*in_data, out))
+        chains = floats and self.work([array.shape for array in in_data])
+        if chains and kernels("network.chain", ctx.device).is_shared(out.size):
+            return self.bind_followed(ctx, in_data, aux, out, [], [])
+        return self.bind_alone(in_data, out, req[0])
 
     def bind_followed(self, ctx, in_data, aux, out, work, before):
         own = self.work([array.shape for array in in_data])

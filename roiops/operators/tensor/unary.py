@@ -359,11 +359,11 @@ class UnaryOp(ChainOp):
     def _given_parameters(self, function):
         return functools.partial(function, self.params) if self.row.fields else function
 
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
+    def bind_alone(self, in_data, out, req):
         inputs = [in_data[0]]
         if self.row.constant is not None:
             inputs.append(np.array(self.row.constant, in_data[0].dtype))
-        return arrays.bind(self._given_parameters(self.row.function), inputs, out_data[0], req[0])
+        return arrays.bind(self._given_parameters(self.row.function), inputs, out, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         row, head = self.row, out_grad[0]

@@ -178,11 +178,38 @@ def test_suppression_is_stable_and_keeps_the_threshold_itself():
     boxes = np.float32([[0, 0, 9, 9], [0, 0, 9, 4]]).T.copy()  # overlap one half
     area = (boxes[2] - boxes[0] + 1) * (boxes[3] - boxes[1] + 1)
     for threshold, count in ((0.5, 2), (0.49, 1)):
-        keep = np.empty(2, np.int64)
-        found = nms.suppress(
-            *boxes, area, np.zeros(2, np.int64), np.float32(threshold), np.float32(1), 2, keep
-        )
-        assert found == count
+        found = nms.suppress(boxes, area, np.zeros(2), np.float32(threshold), np.float32(1), 2)
+        assert found.tolist() == list(range(count))
+
+
+def _survivors(boxes, area, group, threshold, unit):
+    kept, zero = [], unit - unit
+    for i, (x1, y1, x2, y2) in enumerate(boxes.T):
+        for k in kept:
+            width = min(boxes[2, k], x2) - max(boxes[0, k], x1) + unit
+            height = min(boxes[3, k], y2) - max(boxes[1, k], y1) + unit
+            both = max(width, zero) * max(height, zero)
+            union = area[k] + area[i] - both
+            if union > 0 and both / union > threshold and group[k] == group[i]:
+                break
+        else:
+            kept.append(i)
+    return kept
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("threshold", [-0.1, 0.0, 1 / 3, 0.5, 1.0])
+@pytest.mark.parametrize("scale", [1.0, 1e-22, 1e18])
+def test_suppression_beside_plain_loops(dtype, threshold, scale):
+    rng = np.random.default_rng(0)
+    near = rng.integers(0, 12, (2, 150))
+    boxes = (np.concatenate([near, near + rng.integers(-1, 6, (2, 150))]) * scale).astype(dtype)
+    boxes[:, 5], boxes[0, 17] = np.inf, np.inf
+    group, unit = rng.integers(0, 2, 150), dtype(scale > 1e-3 and scale < 1e3)
+    with np.errstate(all="ignore"):
+        area = (boxes[2] - boxes[0] + unit) * (boxes[3] - boxes[1] + unit)
+        found = nms.suppress(boxes, area, group, dtype(threshold), unit, 150)
+        assert found.tolist() == _survivors(boxes, area, group, dtype(threshold), unit)
 
 
 def test_errors():

@@ -549,6 +549,25 @@ def test_bound_padding(width, size):
     np.testing.assert_array_equal(found, np.pad(data, pairs, constant_values=np.float32(-1.5)))
 
 
+@pytest.mark.parametrize(
+    ("name", "params", "part"),
+    [
+        ("slice", {"begin": (None, None, 1, 1), "end": (None,) * 4}, np.s_[:, :, 1:, 1:]),
+        ("slice", {"begin": (0, 0, 5, 2), "end": (2, 15, 75, 12)}, np.s_[:, :, 5:75, 2:12]),
+        ("slice", {"begin": (None,) * 4, "end": (None,) * 4, "step": (1, 1, -1, 1)}, np.s_[:, :, ::-1]),
+        ("slice", {"begin": (0, 1, 3, 0), "end": (2, 14, 80, 90)}, np.s_[:, 1:14, 3:]),
+        ("slice_axis", {"axis": 3, "begin": -85, "end": None}, np.s_[..., -85:]),
+        ("Crop", {"num_args": 1, "h_w": (70, 81), "center_crop": True}, np.s_[:, :, 5:75, 4:85]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bound_slices_of_many_numbers(name, params, part, dtype):
+    data = np.random.default_rng(0).standard_normal((2, 15, 80, 90)).astype(dtype)
+    symbol = getattr(mx.sym, name)(mx.sym.var("data", dtype=dtype), **params)
+    found = symbol.bind(mx.cpu(), {"data": mx.nd.array(data, dtype=dtype)}).forward()[0].asnumpy()
+    np.testing.assert_array_equal(found, data[part])
+
+
 @pytest.mark.parametrize("size", [1, 37, 20_000])
 def test_bound_relu(size):
     data = np.resize(np.float32([1.5, -2, 0.0, np.nan, np.inf, -np.inf, 3]), size)

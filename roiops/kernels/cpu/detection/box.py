@@ -157,8 +157,6 @@ def nms(data, suppression: Suppression, out, record):
         out[...] = data
         record[...] = np.arange(record.size).reshape(record.shape)
         return
-    keep = np.empty(per_batch, np.int64)
-    classless = np.zeros(per_batch, np.int64)
     for batch in range(data.shape[0]):
         rows = data[batch]
         valid = rows[:, score] > least_score
@@ -168,13 +166,13 @@ def nms(data, suppression: Suppression, out, record):
         order = candidates[best_first(rows[candidates, score], most)]
         boxes = rows[order, coord : coord + 4]
         area = _areas(boxes, centre)
-        x1, y1, x2, y2 = np.ascontiguousarray((to_corner(boxes) if centre else boxes).T)
-        group = classless[: order.size]
+        corners = (to_corner(boxes) if centre else boxes).T
+        group = np.zeros_like(area)
         if class_column >= 0 and not force:
-            group = np.trunc(np.nan_to_num(rows[order, class_column])).astype(np.int64)
+            group = np.trunc(np.nan_to_num(rows[order, class_column]))
         kind = data.dtype.type
-        count = suppress(x1, y1, x2, y2, area, group, kind(threshold), kind(0), order.size, keep)
-        chosen = order[keep[:count]]
+        chosen = order[suppress(corners, area, group, kind(threshold), kind(0), order.size)]
+        count = chosen.size
         out[batch, :count] = rows[chosen]
         out[batch, count:] = -1
         record[batch, :count] = chosen + batch * per_batch

@@ -224,7 +224,6 @@ def detection(scores, codes, anchors, threshold, clip, variances, nms_threshold,
     kind = scores.dtype.type
     variances = np.asarray(variances, kind)
     rows = np.empty((anchors.shape[0], 6), scores.dtype)
-    keep = np.empty(anchors.shape[0], np.int64)
     # A box is dropped at the threshold itself; the kernel drops above its own.
     above = np.nextafter(kind(nms_threshold), kind(-1))
     for image in range(scores.shape[0]):
@@ -239,11 +238,10 @@ def detection(scores, codes, anchors, threshold, clip, variances, nms_threshold,
             order = order[:most]
             out[image, most : len(found), 0] = -1
         best = found[order]
-        x1, y1, x2, y2 = np.ascontiguousarray(best[:, 2:].T)
-        group = np.zeros(len(order), np.int64) if force else best[:, 0].astype(np.int64)
+        x1, y1, x2, y2 = corners = best[:, 2:].T
+        group = best[:, 0] * (not force)
         area = (x2 - x1) * (y2 - y1)
-        count = suppress(x1, y1, x2, y2, area, group, above, kind(0), len(order), keep)
         dropped = np.ones(len(order), bool)
-        dropped[keep[:count]] = False
+        dropped[suppress(corners, area, group, above, kind(0), len(order))] = False
         best[dropped, 0] = -1
         out[image, : len(order)] = best

@@ -114,8 +114,6 @@ def forward(cls_prob, bbox_pred, im_info, selection: Selection, rois, out_scores
     total = per_cell * cells
     considered = total if before <= 0 else min(before, total)
     boxes, scores = np.empty((4, total), kind), np.empty(total, kind)
-    group = np.zeros(considered, np.int64)
-    keep = np.empty(min(after, considered), np.int64)
     on_image = cells_of(im_info, stride)
     for image in range(cls_prob.shape[0]):
         rows = slice(image * after, (image + 1) * after)
@@ -130,10 +128,10 @@ def forward(cls_prob, bbox_pred, im_info, selection: Selection, rois, out_scores
         cell = anchors.astype(kind)
         decode(probabilities, bbox_pred[image], cell, stride, extent, least, corner_deltas, boxes, scores)
         order = best_first(scores, considered)
-        x1, y1, x2, y2 = boxes[:, order]
+        x1, y1, x2, y2 = corners = boxes[:, order]
         area = (x2 - x1 + kind(1)) * (y2 - y1 + kind(1))
-        count = suppress(x1, y1, x2, y2, area, group, kind(threshold), kind(1), keep.size, keep)
+        kept = suppress(corners, area, np.zeros_like(area), kind(threshold), kind(1), after)
         # MXNet fills up with the kept rows over again.
-        chosen = order[keep[np.arange(after) % count]]
+        chosen = order[kept[np.arange(after) % kept.size]]
         rois[rows, 1:] = boxes[:, chosen].T
         out_scores[rows, 0] = scores[chosen]

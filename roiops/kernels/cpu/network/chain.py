@@ -6,10 +6,9 @@ call of a kernel does what would be as many. Each number is rounded as it is by 
 
 import numpy as np
 
-from ...jit import Calls, inner, parallel
+from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken
 from ..scratch import Repeated
-from ..vector import MACHINE_LANES
 
 ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, RECTIFY, MAXIMUM, MINIMUM, LEAK = range(10)
 #: The first is that of data and operand, the second that of operand and data.
@@ -34,9 +33,18 @@ def activation(floor=-np.inf, ceiling=np.inf, slopes=1.0) -> list:
     return [(code, number) for code, number, nothing in steps if number != nothing]
 
 
+def is_shared(size, steps=1) -> bool:
+    """Whether threads would share a chain of so many numbers and steps now."""
+    return num_threads(_work(size, steps)) > 1
+
+
+def _work(size, steps):
+    return size * (1 + steps) / 8
+
+
 def bind(data, steps, out):
     """A call that takes ``data`` through all :func:`steps <kernel>` into ``out``, again and again."""
-    work = data.size * (1 + len(steps)) / MACHINE_LANES
+    work = _work(data.size, len(steps))
     return Repeated(Calls(), work, lambda threads: [kernel(data, threads, steps, out)])
 
 
@@ -69,44 +77,50 @@ def _steps(of_operand):
     """One step of a block, where ``of_operand(operand, i)`` is that of entry i."""
 
     @inner
-    def step(code, values, operand):
+    def step(code, source, first, operand, target, count):
+        data, numbers = np.uint64(first), range(np.uint64(count))  # negative ones would be no vectors
         if code == ADD:
-            for i in range(values.size):
-                values[i] += of_operand(operand, i)
+            for i in numbers:
+                target[i] = source[data + i] + of_operand(operand, i)
         elif code == SUBTRACT:
-            for i in range(values.size):
-                values[i] -= of_operand(operand, i)
+            for i in numbers:
+                target[i] = source[data + i] - of_operand(operand, i)
         elif code == SUBTRACT_FROM:
-            for i in range(values.size):
-                values[i] = of_operand(operand, i) - values[i]
+            for i in numbers:
+                target[i] = of_operand(operand, i) - source[data + i]
         elif code == MULTIPLY:
-            for i in range(values.size):
-                values[i] *= of_operand(operand, i)
+            for i in numbers:
+                target[i] = source[data + i] * of_operand(operand, i)
         elif code == DIVIDE:
-            for i in range(values.size):
-                values[i] /= of_operand(operand, i)
+            for i in numbers:
+                target[i] = source[data + i] / of_operand(operand, i)
         elif code == DIVIDE_INTO:
-            for i in range(values.size):
-                values[i] = of_operand(operand, i) / values[i]
+            for i in numbers:
+                target[i] = of_operand(operand, i) / source[data + i]
         elif code == RECTIFY:  # here and below, NaN stays NaN; -0 becomes 0 as in a relu, but not in a clip
-            for i in range(values.size):
-                values[i] = of_operand(operand, i) if values[i] <= of_operand(operand, i) else values[i]
+            for i in numbers:
+                value, floor = source[data + i], of_operand(operand, i)
+                target[i] = floor if value <= floor else value
         elif code == MAXIMUM:
-            for i in range(values.size):
-                values[i] = of_operand(operand, i) if values[i] < of_operand(operand, i) else values[i]
+            for i in numbers:
+                value, floor = source[data + i], of_operand(operand, i)
+                target[i] = floor if value < floor else value
         elif code == MINIMUM:
-            for i in range(values.size):
-                values[i] = of_operand(operand, i) if values[i] > of_operand(operand, i) else values[i]
+            for i in numbers:
+                value, ceiling = source[data + i], of_operand(operand, i)
+                target[i] = ceiling if value > ceiling else value
         else:
-            for i in range(values.size):
-                values[i] = values[i] if values[i] > 0 else values[i] * of_operand(operand, i)
+            for i in numbers:
+                value = source[data + i]
+                target[i] = value if value > 0 else value * of_operand(operand, i)
 
     return step
 
 
 @inner
 def _entry(operand, i):
-    return operand[i]
+    array, first = operand
+    return array[np.uint64(first) + i]
 
 
 @inner
@@ -115,9 +129,9 @@ def _number(operand, i):
 
 
 @inner
-def _copy(source, target):
-    for i in range(source.size):
-        target[i] = source[i]
+def _copy(source, target, first, count):
+    for i in range(np.uint64(count)):
+        target[np.uint64(first) + i] = source[i]
 
 
 _by_entries, _by_number = _steps(_entry), _steps(_number)
@@ -127,18 +141,25 @@ _by_entries, _by_number = _steps(_entry), _steps(_number)
 def _chain(share, data, table, numbers, others, columns, out):
     """On flat arrays; ``table`` has each step's code, kind of operand, array, and rows for a number of it."""
     blocks = (columns + _BLOCK - 1) // _BLOCK
-    held = np.empty(_BLOCK, np.float32)
+    one, other = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float32)
     for block in taken(share, data.size // max(1, columns) * blocks):
         row, part = divmod(block, blocks)
         start = row * columns + part * _BLOCK
-        stop = min(start + _BLOCK, (row + 1) * columns)
-        values = held[: stop - start]
-        _copy(data[start:stop], values)
+        count = min(_BLOCK, (row + 1) * columns - start)
+        source, target, first = data, one, start
         for i in range(table.shape[0]):
-            code, kind, other, rows = table[i]
+            code, kind, which, rows = table[i]
             if kind == _ENTRIES:
-                _by_entries(code, values, others[other][start:stop])
+                _by_entries(code, source, first, (others[which], start), target, count)
             else:
                 place = row if rows == 1 else row // rows  # a division takes as long as a short row
-                _by_number(code, values, numbers[i] if kind == _NUMBER else others[other][place])
-        _copy(values, out[start:stop])
+                _by_number(
+                    code,
+                    source,
+                    first,
+                    numbers[i] if kind == _NUMBER else others[which][place],
+                    target,
+                    count,
+                )
+            source, target, first = target, other if i % 2 == 0 else one, 0
+        _copy(source, out, start, count)

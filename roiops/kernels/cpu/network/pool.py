@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ...jit import Calls, in_turn, inner, parallel
+from ...jit import Calls, in_turn, inner, num_threads, parallel
 from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ...shares import rows_within, taken
 from ..conv import masked
@@ -353,39 +353,58 @@ def _backward(share, grad_out, data, out, window, mode, p, grad_data):
                 _give(data[plane], grad_data[plane], rows, columns, mode, p, result, g)
 
 
-@inner
-def _cell(i, count, size):
-    """The pixels of cell ``i`` of ``count``, from ``floor(i * size / count)`` on, and past the last."""
+def _cells(count, size):
+    """The pixels of each of ``count`` cells, from ``floor(i * size / count)`` on, and past the last."""
+    i = np.arange(count)
     return i * size // count, -((i + 1) * size // -count)
 
 
-@parallel
-def adaptive_forward(share, data, out):
-    """Mean over a grid of windows."""
-    planes, in_height, in_width = data.shape
-    _, height, width = out.shape
-    for plane in taken(share, planes):
-        for cell in range(height * width):
-            oh, ow = divmod(cell, width)
-            (y0, y1), (x0, x1) = _cell(oh, height, in_height), _cell(ow, width, in_width)
-            total = 0.0
-            for y in range(y0, y1):
-                for x in range(x0, x1):
-                    total += data[plane, y, x]
-            out[plane, oh, ow] = total / ((y1 - y0) * (x1 - x0))
+_forward = Forward()
+
+
+def bind_adaptive(data, out):
+    """A call of the mean over a grid of windows."""
+    sizes = list(zip(out.shape[1:], data.shape[1:], strict=True))
+    if all(size % count == 0 for count, size in sizes):
+        kernel = (1, *(size // count for count, size in sizes))
+        how = kernel, kernel, (0, 0, 0), MEAN, 1, INSIDE, False
+        return _forward.bind(data[:, None], *how, out[:, None])
+    rows, columns = (_cells(*each) for each in sizes)
+
+    def call():
+        _adaptive_forward.by(num_threads(data.size))(data, rows, columns, out)
+
+    return call
 
 
 @parallel
-def adaptive_backward(share, grad_out, grad_data):
-    planes, in_height, in_width = grad_data.shape
-    _, height, width = grad_out.shape
-    for plane in taken(share, planes):
-        target = grad_data[plane]
+def _adaptive_forward(share, data, rows, columns, out):
+    for plane in taken(share, data.shape[0]):
+        source, target = data[plane], out[plane]
+        for i in range(target.shape[0]):
+            for k in range(target.shape[1]):
+                total = 0.0
+                for y in range(rows[0][i], rows[1][i]):
+                    for x in range(columns[0][k], columns[1][k]):
+                        total += source[y, x]
+                pixels = (rows[1][i] - rows[0][i]) * (columns[1][k] - columns[0][k])
+                target[i, k] = total / pixels
+
+
+def adaptive_backward(grad_out, grad_data):
+    rows, columns = (_cells(*sizes) for sizes in zip(grad_out.shape[1:], grad_data.shape[1:], strict=True))
+    _adaptive_backward.by(num_threads(grad_data.size))(grad_out, rows, columns, grad_data)
+
+
+@parallel
+def _adaptive_backward(share, grad_out, rows, columns, grad_data):
+    for plane in taken(share, grad_data.shape[0]):
+        head, target = grad_out[plane], grad_data[plane]
         target[:] = 0
-        for cell in range(height * width):
-            oh, ow = divmod(cell, width)
-            (y0, y1), (x0, x1) = _cell(oh, height, in_height), _cell(ow, width, in_width)
-            of_each = grad_out[plane, oh, ow] / grad_out.dtype.type((y1 - y0) * (x1 - x0))
-            for y in range(y0, y1):
-                for x in range(x0, x1):
-                    target[y, x] += of_each
+        for i in range(head.shape[0]):
+            for k in range(head.shape[1]):
+                pixels = (rows[1][i] - rows[0][i]) * (columns[1][k] - columns[0][k])
+                of_each = head[i, k] / head.dtype.type(pixels)
+                for y in range(rows[0][i], rows[1][i]):
+                    for x in range(columns[0][k], columns[1][k]):
+                        target[y, x] += of_each

@@ -56,19 +56,33 @@ def resize_table(size, out_size, align_corners, dtype):
     return low, np.minimum(low + 1, size - 1), (position - low).astype(dtype)
 
 
+@inner
+def _between(one, other, weight, target, count):
+    """``target = (1 - weight) * one + weight * other``."""
+    rest = target.dtype.type(1) - weight
+    for x in range(count):
+        target[x] = rest * one[x] + weight * other[x]
+
+
 @parallel
 def resize_forward(share, data, y_low, y_high, y_weight, x_low, x_high, x_weight, out):
     """Interpolate planes (planes, height, width) at the positions of two axis tables."""
     planes, height, width = out.shape
     one = data.dtype.type(1)
+    # Two rows of the data, as wide as the output, and which ones: that of an even number, and the other.
+    wide, held = np.empty((2, width), data.dtype), np.empty(2, np.int64)
     for plane in taken(share, planes):
+        held[:] = -1
         for y in range(height):
-            upper, lower, b = data[plane, y_low[y]], data[plane, y_high[y]], y_weight[y]
-            for x in range(width):
-                i, j, a = x_low[x], x_high[x], x_weight[x]
-                top = (one - a) * upper[i] + a * upper[j]
-                bottom = (one - a) * lower[i] + a * lower[j]
-                out[plane, y, x] = (one - b) * top + b * bottom
+            for row in (y_low[y], y_high[y]):
+                if held[row % 2] == row:
+                    continue
+                held[row % 2] = row
+                source, target = data[plane, row], wide[row % 2]
+                for x in range(width):
+                    i, j, a = x_low[x], x_high[x], x_weight[x]
+                    target[x] = (one - a) * source[i] + a * source[j]
+            _between(wide[y_low[y] % 2], wide[y_high[y] % 2], y_weight[y], out[plane, y], width)
 
 
 @parallel
