@@ -379,16 +379,17 @@ def bind_adaptive(data, out):
 
 @parallel
 def _adaptive_forward(share, data, rows, columns, out):
-    for plane in taken(share, data.shape[0]):
-        source, target = data[plane], out[plane]
-        for i in range(target.shape[0]):
-            for k in range(target.shape[1]):
-                total = 0.0
-                for y in range(rows[0][i], rows[1][i]):
-                    for x in range(columns[0][k], columns[1][k]):
-                        total += source[y, x]
-                pixels = (rows[1][i] - rows[0][i]) * (columns[1][k] - columns[0][k])
-                target[i, k] = total / pixels
+    planes, height, width = out.shape
+    for plane in taken(share, planes):
+        source = data[plane]
+        for cell in range(height * width):
+            i, k = divmod(cell, width)
+            total = 0.0
+            for y in range(rows[0][i], rows[1][i]):
+                for x in range(columns[0][k], columns[1][k]):
+                    total += source[y, x]
+            pixels = (rows[1][i] - rows[0][i]) * (columns[1][k] - columns[0][k])
+            out[plane, i, k] = total / pixels
 
 
 def adaptive_backward(grad_out, grad_data):
@@ -398,13 +399,14 @@ def adaptive_backward(grad_out, grad_data):
 
 @parallel
 def _adaptive_backward(share, grad_out, rows, columns, grad_data):
-    for plane in taken(share, grad_data.shape[0]):
-        head, target = grad_out[plane], grad_data[plane]
+    planes, height, width = grad_out.shape
+    for plane in taken(share, planes):
+        target = grad_data[plane]
         target[:] = 0
-        for i in range(head.shape[0]):
-            for k in range(head.shape[1]):
-                pixels = (rows[1][i] - rows[0][i]) * (columns[1][k] - columns[0][k])
-                of_each = head[i, k] / head.dtype.type(pixels)
-                for y in range(rows[0][i], rows[1][i]):
-                    for x in range(columns[0][k], columns[1][k]):
-                        target[y, x] += of_each
+        for cell in range(height * width):
+            i, k = divmod(cell, width)
+            pixels = (rows[1][i] - rows[0][i]) * (columns[1][k] - columns[0][k])
+            of_each = grad_out[plane, i, k] / grad_out.dtype.type(pixels)
+            for y in range(rows[0][i], rows[1][i]):
+                for x in range(columns[0][k], columns[1][k]):
+                    target[y, x] += of_each
