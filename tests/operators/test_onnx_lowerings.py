@@ -47,12 +47,13 @@ def boxes(count, size=40.0, columns=4, seed=3):
 
 
 def rois(count=9, images=2, size=40.0):
-    """Rows of which one is to be ignored, one lies outside, one is turned around, and one has no size."""
+    """Rows of which one is to be ignored, one lies outside, two are turned around, and one has no size."""
     rows = np.concatenate([np.arange(count)[:, None] % images, boxes(count, size)], 1).astype(np.float32)
     rows[1, 0] = -1
     rows[2, 1:] = (-30, -12, 20, 9)
     rows[3, 1:] = (20, 20, 8, 6)
     rows[4, 1:] = (7, 9, 7, 9)
+    rows[5, 1:] = (20, 6, 8, 20)  # on one axis only
     return rows
 
 

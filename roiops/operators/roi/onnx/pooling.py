@@ -157,6 +157,9 @@ def _groups(rules, groups, pooled):
 
 def roi_align(g, maps, boxes, image, pooled=(1, 1), ratio=1, scale=1.0, mode="avg", half_pixel=True):
     """ONNX's ``RoiAlign``; as it is, of boxes whose edges are feature pixels' edges, to one number each."""
+    if ratio <= 0 and half_pixel:  # a box of less than no length has no samples; onnxruntime ends at it
+        near, far = g.slice(boxes, 1, 0, 2), g.slice(boxes, 1, 2, 4)
+        boxes = g.Concat(near, g.Max(near, far), axis=1)
     return g.RoiAlign(
         maps,
         g.cast(boxes, maps.dtype),
@@ -245,7 +248,6 @@ def _integer_bins(g, rules, maps, image, axes, maximum):
         found, empty = each_box(g, largest, image, *_crossed(g, ends), 3), rules.empty
     else:
         # Samples at the middle of every pixel are the pixels. An empty bin has no samples, and gives 0.
-        ends = [(low, g.Max(low, high)) for low, high in ends]
         found, empty = mean_in_boxes(g, maps, image, *_crossed(g, ends), 3, 0), 0
     return channels_first(g, g.Where(filled, found, np.array(empty, maps.dtype)))
 
