@@ -724,6 +724,9 @@ def test_deform_roi_pooling(ratio):
     arrays = {"x": noise(2, 5, 11, 12), "r": rois(), "o": noise(9, 2, 3, 3)}
     made = sym.DeformROIPooling(v("x"), v("r"), v("o"), gamma=0.2, sampling_ratio=ratio, **POOLED)
     run(made, arrays)
+    arrays["r"][:, 3:] = arrays["r"][:, 1:3] = np.round(arrays["r"][:, 1:3])
+    arrays["r"][:, 3:] += (12, 24)  # bins of whole pixels
+    run(made, arrays)
 
 
 @pytest.mark.parametrize("dialect", ["torchvision", "detectron2", "mmdet"])

@@ -230,7 +230,11 @@ def deform_roi_pooling(g, node, data, rois, offset):
             new = 2 - number
             moved = g.column(moves, 1 - number, axis=1) * np.float32(p.gamma) * g.unsqueeze(axis.length, 2)
             low = g.unsqueeze(origin, new) + moved + np.float32(0.5)  # RoiAlign takes half a pixel off
-            ends.append((low, low + g.unsqueeze(size, 2)))
+            size = g.unsqueeze(size, 2)
+            if ratio <= 0:  # as many samples as from the size itself, however the end of the bin is rounded
+                count, margin = g.Ceil(size), (g.Abs(low) + g.Abs(size)) * np.float32(2**-22)
+                size = g.Min(g.Max(size, count - np.float32(1) + margin), count - margin)
+            ends.append((low, low + size))
         image = g.unsqueeze(_image(g, rows), 1, 2)
         return channels_first(g, mean_in_boxes(g, data, image, *ends, 3, ratio))
 
