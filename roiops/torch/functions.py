@@ -440,7 +440,8 @@ def as_rois(boxes: Tensor | list[Tensor], input: Tensor, name: str) -> Tensor:
         return boxes
     if len(boxes) == 0:
         return input.new_zeros((0, 5))
-    images = [torch.full_like(each[:, :1], image) for image, each in enumerate(boxes)]
+    # bfloat16 counts to 256, uint8 to 255
+    images = [torch.full_like(each[:, :1], image, dtype=torch.float32) for image, each in enumerate(boxes)]
     return torch.cat([torch.cat(images), torch.cat(boxes)], dim=1)
 
 

@@ -195,6 +195,14 @@ def test_hostile_boxes(name):
         getattr(rt, name)(data, torch.tensor([[0, 0, 0, 4, 4], [2, 0, 0, 4, 4.0]]), SIZE, SCALE)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.uint8], ids=str)
+def test_boxes_of_more_images_than_their_dtype_counts_to(dtype):
+    data = torch.arange(300.0).reshape(300, 1, 1, 1).expand(300, 1, 2, 2)
+    lists = [torch.tensor([[0, 0, 1, 1]], dtype=dtype)] * 300
+    for function in (rt.roi_align, torch.jit.script(rt.roi_align)):
+        assert torch.equal(function(data, lists, [1, 1])[:, 0, 0, 0], torch.arange(300.0))
+
+
 def test_errors_say_what_was_wrong():
     data, rois = features(), boxes()
     with pytest.raises(
