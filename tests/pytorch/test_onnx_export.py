@@ -92,6 +92,13 @@ def test_a_file_takes_no_boxes_too(case):
             assert_same(found, expected)
 
 
+@pytest.mark.parametrize("module", [rt.RoIAlign(2, 0.5, 2), rt.RoIPool(2, 0.5)], ids=repr)
+def test_boxes_of_whole_numbers(module):
+    whole = ROIS.to(torch.int64)
+    (found,) = run(exported(module, (features(), whole)), features(), whole)
+    assert_same(found, module(features(), whole.float()))
+
+
 def test_displacements_that_are_none():
     file = exported(rt.DeformRoIPool((2, 3), 0.5, 2), (features(), ROIS))
     (found,) = run(file, features(), ROIS)

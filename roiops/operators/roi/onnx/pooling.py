@@ -35,6 +35,8 @@ def on_sound_rows(g, node, rois, shape, pool, which=1):
     """
     if node.sources[which] in _SOUND:
         return pool(rois, None)
+    if rois.dtype.kind in "iu":
+        rois = g.cast(rois, np.float32)
     # A sum of magnitudes is finite where all of them are, short of overflow.
     extent = g.reduce("Sum", g.Abs(g.slice(rois, 1, 1)), [1])
     sound = (g.column(rois, 0, axis=1) > -1) & (extent < np.array(np.inf, rois.dtype))
