@@ -103,6 +103,11 @@ class UpSamplingProp(FloatProperty):
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
             if shape is None or -1 in shape or -1 in (height, width):
                 return -1
+            if shape[0] != in_shapes[0][0]:
+                raise ShapeError(
+                    f"{self.label}: {name} must have the batch of the first input, {in_shapes[0][0]}, "
+                    f"got shape {shape}"
+                )
             if not all(shape[2:]) or height % shape[2] or width % shape[3]:
                 raise ShapeError(
                     f"{self.label}: {name} must have a size that divides the output's "

@@ -161,6 +161,13 @@ REFUSED = [
         {"scale": 2, "sample_type": "nearest", "num_args": 2},
         "arg1 must have a size that divides the output's (8, 8), got shape (1, 1, 3, 4)",
     ),
+    (
+        ShapeError,
+        "UpSampling",
+        [(2, 1, 4, 4), (1, 1, 4, 4)],
+        {"scale": 2, "sample_type": "nearest", "num_args": 2},
+        "arg1 must have the batch of the first input, 2, got shape (1, 1, 4, 4)",
+    ),
     (ParamError, "LRN", [], {"nsize": 4}, "nsize must be odd, got 4"),
     (
         ShapeError,
