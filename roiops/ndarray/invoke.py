@@ -13,13 +13,15 @@ __all__ = ["followed", "plan_for", "run"]
 
 
 def _plan(prop: OperatorProperty, arrays, types, given_names) -> Plan:
-    names = prop.list_arguments()
+    aux_names = prop.list_auxiliary_states()
     if given_names is not None:
         _check_names(prop, given_names)
-    inputs, aux = arrays[: len(names)], arrays[len(names) :]
-    types = (types or [a.dtype for a in arrays])[: len(names)]
+    # Counted from the end: Plan refuses inputs that are too many.
+    count = len(arrays) - len(aux_names)
+    inputs, aux = arrays[:count], arrays[count:]
+    types = (types or [a.dtype for a in arrays])[:count]
     plan = Plan(prop, [tuple(a.shape) for a in inputs], types, inputs)
-    for name, need, array in zip(prop.list_auxiliary_states(), plan.aux_shapes, aux, strict=True):
+    for name, need, array in zip(aux_names, plan.aux_shapes, aux, strict=True):
         if need is not None and tuple(need) != tuple(array.shape):
             raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {array.shape}")
     return plan

@@ -194,6 +194,7 @@ def test_name_is_accepted_and_has_no_meaning():
             DeviceError,
             r"broadcast_add: the inputs are on cpu\(0\) and on cpu\(1\)",
         ),
+        (lambda x: nd.concat(x, x, num_args=1), MXNetError, r"Concat: takes 1 inputs \(arg0\), got 2"),
         (lambda x: nd.sum(x, axis=0, ctx=mx.cpu(), foo=1), ParamError, "sum: unknown parameter 'foo'"),
     ],
 )
