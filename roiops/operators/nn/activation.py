@@ -102,7 +102,7 @@ class LeakyReLUOp(DenseOperator):
             return data.reshape(1, -1), np.full(1, p.slope if p.act_type == "leaky" else mean, data.dtype)
         gamma = in_data[1].reshape(-1)
         if in_data[1].ndim > 1:
-            return data.reshape(gamma.size, -1), gamma
+            return data.reshape(gamma.size, math.prod(data.shape[in_data[1].ndim :])), gamma
         channels = data.shape[1] if data.ndim > 1 else 1
         rows = data.reshape(data.shape[0] * channels, math.prod(data.shape[2:]))
         return rows, np.tile(np.broadcast_to(gamma, channels), data.shape[0])
@@ -111,7 +111,7 @@ class LeakyReLUOp(DenseOperator):
     def _sum_slopes(grad_slope, data, gamma):
         if gamma.ndim > 1:
             return grad_slope.reshape(gamma.shape)
-        by_channel = grad_slope.reshape(data.shape[0], -1).sum(axis=0)
+        by_channel = grad_slope.reshape(data.shape[:2]).sum(axis=0)
         return (by_channel.sum() if gamma.size == 1 else by_channel).reshape(gamma.shape)
 
 

@@ -60,7 +60,7 @@ class WeightedOp(AttentionOp):
     def values(self, projection, attention):
         mixed = attention @ self._parts(projection, self.parts)[-1]
         length, batch = mixed.shape[1], projection.shape[1]
-        return (np.swapaxes(mixed, 0, 1).reshape(length, batch, -1),)
+        return (np.swapaxes(mixed, 0, 1).reshape(length, batch, self.params.heads * mixed.shape[2]),)
 
     def slopes(self, heads, inputs, outputs):
         projection, attention = inputs

@@ -283,14 +283,14 @@ class _AffineOperator(DenseOperator):
     def positions(self, matrices, height, width, out=None):
         """Where matrices (batch, 6) put the pixels: (batch, 2, height, width)."""
         pixels = self._pixels(height, width, matrices.dtype)
-        flat = None if out is None else out.reshape(len(out), 2, -1)
+        flat = None if out is None else out.reshape(len(out), 2, height * width)
         found = np.einsum("nik,kp->nip", matrices.reshape(-1, 2, 3), pixels, out=flat)
         return found.reshape(len(matrices), 2, height, width)
 
     def gradient_of_matrices(self, head, out):
         """The gradient of the matrices, from that of the positions."""
         pixels = self._pixels(*head.shape[2:], head.dtype)
-        heads = head.reshape(len(head), 2, -1)
+        heads = head.reshape(len(head), *pixels[:2].shape)
         # NumPy adds one pixel after the other: many of them in float64.
         dtype = np.float64 if heads.shape[2] > 1 << 14 else head.dtype
         out.reshape(-1, 2, 3)[...] = np.einsum("nip,kp->nik", heads, pixels, dtype=dtype)

@@ -61,7 +61,7 @@ class Windows:
         around = [(0, 0)] * (data.ndim - len(self.size)) + [(pad, pad) for pad in self.pad]
         padded = np.pad(data, around)
         columns = np.stack([padded[places] for places in self], 2)
-        return columns.reshape(len(data), -1, math.prod(self.count))
+        return columns.reshape(len(data), data.shape[1] * columns.shape[2], math.prod(self.count))
 
     def gather(self, columns, channels):
         """The sum of the columns in pictures, which is also the gradient of :meth:`spread`."""

@@ -145,19 +145,22 @@ class KhatriRaoOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         result = in_data[0]
         for factor in in_data[1:]:
-            result = (result[:, None] * factor).reshape(-1, factor.shape[1])
+            result = (result[:, None] * factor).reshape(len(result) * len(factor), factor.shape[1])
         arrays.evaluate(None, [result], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         rows = [len(array) for array in in_data]
-        whole = out_grad[0].reshape(*rows, -1)
+        columns = out_grad[0].shape[1]
+        whole = out_grad[0].reshape(*rows, columns)
         for k, (target, how) in enumerate(zip(in_grad, req, strict=True)):
             if how == "null":
                 continue
             value = whole
             for j, factor in enumerate(in_data):
                 if j != k:
-                    value = value * factor.reshape([n if i == j else 1 for i, n in enumerate(rows)] + [-1])
+                    value = value * factor.reshape(
+                        [n if i == j else 1 for i, n in enumerate(rows)] + [columns]
+                    )
             others = tuple(axis for axis in range(len(rows)) if axis != k)
             arrays.evaluate(None, [value.sum(axis=others)], target, how)
 

@@ -159,6 +159,21 @@ EMPTY = [
     ("UpSampling", [(0, 3, 2, 2)], {"scale": 2, "sample_type": "nearest"}),
     ("_contrib_BilinearResize2D", [(0, 3, 2, 2)], {"height": 3, "width": 3}),
     ("_contrib_AdaptiveAvgPooling2D", [(0, 3, 2, 2)], {}),
+    ("Convolution", [(0, 3, 2, 2), (4, 3, 2, 2), (4,)], {"kernel": (2, 2), "num_filter": 4}),
+    ("LeakyReLU", [(0, 3, 2), (3,)], {"act_type": "prelu"}),
+    ("LeakyReLU", [(0, 3, 2), (0, 3)], {"act_type": "prelu"}),
+    ("GridGenerator", [(0, 6)], {"transform_type": "affine", "target_shape": (2, 3)}),
+    (
+        "SpatialTransformer",
+        [(0, 3, 2, 2), (0, 6)],
+        {"transform_type": "affine", "sampler_type": "bilinear", "target_shape": (2, 3)},
+    ),
+    ("im2col", [(0, 3, 4, 4)], {"kernel": (2, 2)}),
+    ("col2im", [(0, 12, 9)], {"kernel": (2, 2), "output_size": (4, 4)}),
+    ("RNN", [(3, 0, 2), (21,), (1, 0, 3)], {"mode": "rnn_tanh", "state_size": 3, "num_layers": 1}),
+    ("RNN", [(0, 2, 2), (21,), (1, 2, 3)], {"mode": "rnn_tanh", "state_size": 3, "num_layers": 1}),
+    ("khatri_rao", [(0, 3), (2, 3)], {"num_args": 2}),
+    ("_contrib_interleaved_matmul_selfatt_valatt", [(4, 0, 12), (0, 4, 4)], {"heads": 2}),
 ]
 
 

@@ -279,7 +279,7 @@ def _sees_all(window, groups, data, out) -> bool:
 
 
 def _flat(array):
-    return array.reshape(len(array), -1)
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def backward_data(grad_out, weight, window, groups, grad_data):

@@ -42,6 +42,7 @@ class OnePixel(Way):
             if act[2].size:
                 steps.append((chain.LEAK, act[2][:filters]))
             after.append(chain.kernel(image, 1, [*steps, *chain.activation(*act[:2])], image))
-        data, weight = data.reshape(len(data), -1), weight.reshape(filters, -1)
+        weight = weight.reshape(filters, -1)
+        data = data.reshape(len(data), weight.shape[1])
         run = bind_few_rows(data, weight, np.zeros_like(shift), results, Calls(), after)
         return run if held is other else in_turn(functools.partial(np.copyto, held, other), run)

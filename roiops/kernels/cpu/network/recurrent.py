@@ -61,13 +61,13 @@ class _Layer:
             grad_state += head[t]
             grad_cell = self.step_back(t, grad_state, grad_cell, to_input[t], to_state[t])
             grad_state += _product(to_state[t], w.from_state)
-        before = np.concatenate([self.first_state[None], self.out[:-1]])
-        rows = to_input.reshape(steps * batch, -1)
+        before = np.concatenate([self.first_state[None], self.out])[:steps]
+        rows = to_input.reshape(steps * batch, to_input.shape[2])
         grads.from_input[...] += _product(rows.T, self.data.reshape(steps * batch, features))
         grads.input_bias[...] += rows.sum(0, dtype=np.float64)
         grad_data = _product(rows, w.from_input).reshape(self.data.shape)
-        rows = to_state.reshape(steps * batch, -1)
-        grads.from_state[...] += _product(rows.T, before.reshape(steps * batch, -1))
+        rows = to_state.reshape(steps * batch, to_state.shape[2])
+        grads.from_state[...] += _product(rows.T, before.reshape(steps * batch, before.shape[2]))
         grads.state_bias[...] += rows.sum(0, dtype=np.float64)
         return grad_data, grad_state, grad_cell
 
