@@ -19,8 +19,8 @@ class CTCLossOp(DenseOperator):
         steps = lengths.pop(0) if p.use_data_lengths else np.full(len(label), len(data))
         if p.use_label_lengths:
             return steps, lengths.pop(0)
-        ends = label == (0 if p.blank_label == "first" else -1)
-        return steps, np.where(ends.any(1), ends.argmax(1), label.shape[1])
+        padding = 0 if p.blank_label == "first" else -1
+        return steps, np.logical_and.accumulate(label != padding, axis=1).sum(1)
 
     def compute(self, ctx, in_data, out_data, aux):
         data = in_data[0]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...dtypes import as_scalar
-from ...errors import DataError, ParamError
+from ...errors import DataError, ParamError, ShapeError
 from ...params import Field
 from ...registry import register
 from .. import arrays
@@ -129,6 +129,8 @@ class SequenceLastProp(SequenceProp):
     op = SequenceLastOp
 
     def out_shapes(self, shape):
+        if shape[self.params.axis] == 0:
+            raise ShapeError(f"{self.label}: data has no entries along axis {self.params.axis}, got {shape}")
         return [(shape[1 - self.params.axis], *shape[2:])]
 
 

@@ -75,6 +75,13 @@ def test_softmax_of_nothing(shape):
     assert invocation.backward([np.zeros(shape, np.float32)])[0].shape == shape
 
 
+def test_ctc_of_labels_without_entries():
+    data = np.zeros((4, 2, 3), np.float32)
+    np.testing.assert_allclose(
+        run("CTCLoss", data, np.zeros((2, 0), np.float32)), [4 * np.log(3)] * 2, rtol=1e-6
+    )
+
+
 # -- SoftmaxOutput ---------------------------------------------------------------------------------------
 
 PLAIN = np.zeros((1, 2, 2), np.float32)

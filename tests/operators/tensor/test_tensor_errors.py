@@ -408,6 +408,7 @@ REFUSED = [
         "sequence_length must have shape (2,), got (3,)",
     ),
     (ParamError, "SequenceReverse", [(3, 2)], {"axis": 1}, "axis must be 0, got 1"),
+    (ShapeError, "SequenceLast", [(2, 0)], {"axis": 1}, "data has no entries along axis 1, got (2, 0)"),
     (ParamError, "_arange", [], {"start": 5, "stop": 1}, "no numbers from 5.0 to 1.0 in steps of 1.0"),
     (ParamError, "_arange", [], {"start": 0, "stop": 1, "step": 0}, "step must be float, not 0, got 0"),
     (ParamError, "clip", [(2,)], {"a_min": 0}, "parameter a_max is required: float (upper limit)"),
