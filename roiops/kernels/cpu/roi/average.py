@@ -19,7 +19,7 @@ SCALARS = ways.declare(
     "scalars",
     _MEANS,
     "all calls",
-    "at most 4 channels of at most 16 boxes, forward and backward: nothing is turned; one thread",
+    "one channel, forward; at most 4 channels of at most 16 boxes: nothing is turned; backward on one thread",
 )
 LANES = ways.declare(
     "lanes", _MEANS, "all calls", "otherwise: 16 channels at a time, turned into rows once for all boxes"
@@ -42,7 +42,7 @@ _BACKWARD = {
     CHANNELS_LAST: channels_last.BACKWARD,
 }
 
-# An output of at most so many channels and boxes is computed number by number.
+# An output of at most so many channels and boxes is computed number by number, and one of one channel.
 _FEW_CHANNELS, _FEW_ROIS = 4, 16
 
 
@@ -53,18 +53,15 @@ def _fitting(groups, data, out) -> list[str]:
     return [CHANNELS_LAST] if fits else []
 
 
-def way_of(out_shape, *fitting) -> str:
+def way_of(out_shape, *fitting, gradient=False) -> str:
     """The way of a call with an output of this shape; ``fitting`` are those that not every call can go."""
     forced = ways.forced(*fitting, SCALARS, LANES)
     if forced:
         return forced
     if CHANNELS_LAST in fitting:
         return CHANNELS_LAST
-    return SCALARS if out_shape[0] <= _FEW_ROIS and out_shape[1] <= _FEW_CHANNELS else LANES
-
-
-def _threads(way, size):
-    return 1 if way == SCALARS else threads_for(size)
+    few = out_shape[0] <= _FEW_ROIS and out_shape[1] <= _FEW_CHANNELS
+    return SCALARS if few or (out_shape[1] == 1 and not gradient) else LANES
 
 
 def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
@@ -77,7 +74,7 @@ def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
     setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
     call = rules, setting, groups, clear, ()
     way = way_of(out.shape, *_fitting(groups, data, out))
-    threads, stray = _threads(way, out.size), -1
+    threads, stray = threads_for(out.size), -1
     for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=groups != (1, 1)):
         stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), chunk, rois, means)
         if stray >= 0:
@@ -96,8 +93,8 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     # Each thread of that way has channels; and the sums of a few channels are formed as in `scalars`.
     is_wide = grad_out.shape[1] > max(_FEW_CHANNELS, (threads_for(size) - 1) * FIXED_LANES)
     fitting = _fitting(groups, grad_data, grad_out) if is_wide and not accumulate else []
-    way = way_of(grad_out.shape, *fitting)
-    threads = _threads(way, size)
+    way = way_of(grad_out.shape, *fitting, gradient=True)
+    threads = 1 if way == SCALARS else threads_for(size)
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate, planes_only=groups != (1, 1)):
         call = rules, setting, groups, add, ()
         _BACKWARD[way](threads, call, shapes_for(grad, rois, heads), grad, rois, heads)
@@ -105,6 +102,6 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
 
 def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):
     """See :func:`addresses.prepared`."""
-    way, shapes = way_of(out_shape), (data_shape, rois_shape, out_shape)
-    kernels, rules = (_FORWARD[way], _BACKWARD[way]), (rules, backward_rules)
+    kernels = _FORWARD[way_of(out_shape)], _BACKWARD[way_of(out_shape, gradient=True)]
+    shapes, rules = (data_shape, rois_shape, out_shape), (rules, backward_rules)
     return prepared(kernels, shapes, dtype, (scale, ratio, groups), rules)

@@ -1,4 +1,4 @@
-"""The means of :mod:`average` number by number: the way for a few channels of a few boxes.
+"""The means of :mod:`average` number by number: the way for one channel, and for a few of a few boxes.
 
 Turned into rows of lanes they would take longer. Sums are formed in the same order as in :mod:`lanes`, so
 that a box's means are the same bits in a small call and in a large one.
@@ -10,7 +10,8 @@ from roiops.kernels import geometry
 from roiops.kernels.cpu.roi import tables
 from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
 from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
-from roiops.kernels.jit import inner
+from roiops.kernels.jit import inner, shared
+from roiops.kernels.shares import within
 
 
 @inner
@@ -62,10 +63,10 @@ def _build(launcher, parts, call, rois):
 
 
 def _boxes(visit):
-    """A function that goes through the bins of all ROIs, and has ``visit`` deal with each of a channel."""
+    """A function that goes through the bins of a share of ROIs; ``visit`` deals with each of a channel."""
 
     @inner
-    def boxes(shapes, groups, plan, table, pixels, bins):
+    def boxes(share, shapes, groups, plan, table, pixels, bins):
         order, image_at = plan
         image_size = shapes.in_channels * shapes.height * shapes.width
         step = groups[0] * groups[1] * shapes.plane_step
@@ -73,7 +74,8 @@ def _boxes(visit):
         area = shapes.pooled_h * shapes.pooled_w
         starts = _planes_of_bins(shapes, groups)
         y, x = tables.axes_of(table)
-        for place in range(image_at[0], order.size):
+        for number in within(share, order.size - image_at[0]):
+            place = image_at[0] + number
             r, image = order[place], tables.image_of_place(place, image_at)
             for b in range(area):
                 i, j = r * (shapes.pooled_h + 1) + b // shapes.pooled_w, b % shapes.pooled_w
@@ -90,9 +92,14 @@ def _boxes(visit):
 _means, _gradients = _boxes(_put_mean), _boxes(_spread)
 
 
+@shared
+def _share_of_means(share, data, shapes, plan, table, groups, out):
+    _means(share, shapes, groups, plan, table, pointer_to(data), pointer_to(out))
+
+
 @inner
 def _forward(launcher, parts, data, shapes, plan, table, groups, out, more):
-    _means(shapes, groups, plan, table, pointer_to(data), pointer_to(out))
+    _share_of_means(launcher, parts, data, shapes, plan, table, groups, out)
 
 
 @inner
@@ -100,7 +107,7 @@ def _backward(launcher, parts, heads, shapes, plan, table, groups, accumulate, g
     if not accumulate:
         for p in range(grad_data.size):
             grad_data[p] = 0
-    _gradients(shapes, groups, plan, table, pointer_to(grad_data), pointer_to(heads))
+    _gradients((0, 1, 0), shapes, groups, plan, table, pointer_to(grad_data), pointer_to(heads))
 
 
 FORWARD = forward_kernel(__name__, _build, _forward)
