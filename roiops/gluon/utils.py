@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 import warnings
 
 import numpy as np
@@ -64,9 +65,19 @@ def check_sha1(filename, sha1_hash) -> bool:
         return hashlib.sha1(file.read()).hexdigest() == sha1_hash
 
 
-def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_ssl=True):
-    """An error: nothing is downloaded here."""
-    raise RuntimeError(f"gluon.utils.download: nothing is downloaded here; fetch {url} by other means")
+def download(url, path=None, overwrite=False, sha1_hash=None, retries=5, verify_ssl=True) -> str:
+    """Where the file of this URL is, if it is there already; nothing is downloaded here, so else an error.
+
+    ``path`` is the file's or its folder's; without it the file is looked for in the current folder. With
+    ``sha1_hash`` the file must have it.
+    """
+    name = url.split("/")[-1]
+    file = name if path is None else os.path.expanduser(path)
+    if os.path.isdir(file):
+        file = os.path.join(file, name)
+    if overwrite or not os.path.exists(file) or (sha1_hash and not check_sha1(file, sha1_hash)):
+        raise RuntimeError(f"download: nothing is downloaded here; fetch {url} by other means, as {file}")
+    return file
 
 
 def shape_is_known(shape) -> bool:

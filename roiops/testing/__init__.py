@@ -8,8 +8,9 @@ compare with values known otherwise; :func:`check_consistency` compares devices 
 they declare: outputs that forward leaves unwritten are an error, and what a backward does not declare is NaN.
 """
 
-from . import checks, comparing
+from . import checks, comparing, files
 from .checks import *  # noqa: F403
 from .comparing import *  # noqa: F403
+from .files import *  # noqa: F403
 
-__all__ = [*checks.__all__, *comparing.__all__]
+__all__ = [*checks.__all__, *comparing.__all__, *files.__all__]

@@ -11,6 +11,13 @@ from roiops.errors import DataError
 from roiops.gluon.data import vision
 
 
+def test_the_folder_is_under_that_of_mxnet(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    (tmp_path / "datasets" / "cifar10").mkdir(parents=True)
+    (tmp_path / "datasets" / "cifar10" / "test_batch.bin").write_bytes(bytes([3]) + bytes(3072))
+    assert vision.CIFAR10(train=False)[0][1] == 3
+
+
 @pytest.mark.parametrize("zipped", [False, True])
 def test_mnist(tmp_path, zipped):
     pictures = np.random.default_rng(0).integers(0, 256, (3, 28, 28), np.uint8)

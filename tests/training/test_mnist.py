@@ -88,3 +88,35 @@ def test_damaged_files_say_what_is_wrong(files, tmp_path):
     few = write(tmp_path / "few", pictures[:5])
     with pytest.raises(DataError, match=r"few has 5 pictures, .*labels 11 labels"):
         mx.io.MNISTIter(few, label)
+
+
+def test_scripts_find_the_four_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    pictures = np.arange(6 * 28 * 28).reshape(6, 28, 28) % 256
+    for start in ("train", "t10k"):
+        for name, values in (("images-idx3", pictures), ("labels-idx1", np.arange(6))):
+            content = Path(write(tmp_path / "data" / f"{start}-{name}-ubyte", values)).read_bytes()
+            (tmp_path / f"{start}-{name}-ubyte.gz").write_bytes(gzip.compress(content))
+    found = mx.test_utils.get_mnist()
+    assert np.array_equal(found["test_data"], pictures[:, np.newaxis].astype(np.float32) / 255)
+    assert found["train_data"].dtype == np.float32
+    assert found["train_label"].dtype == np.int8
+    assert found["train_label"].tolist() == list(range(6))
+    for iterator in mx.test_utils.get_mnist_iterator(batch_size=2, input_shape=(784,)):
+        assert [batch.data[0].shape for batch in iterator] == [(2, 784)] * 3
+
+
+def test_what_is_there_needs_no_download(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    url = "http://data.mxnet.io/a.txt"
+    assert mx.test_utils.download(url) == mx.gluon.utils.download(url) == "a.txt"
+    for found in (
+        mx.test_utils.download(url, dirname=str(tmp_path)),
+        mx.gluon.utils.download(url, str(tmp_path)),
+    ):
+        assert found == str(tmp_path / "a.txt")
+    for refused in ({"sha1_hash": "0"}, {"overwrite": True}, {"path": "b.txt"}):
+        with pytest.raises(RuntimeError, match=f"nothing is downloaded here; fetch {url} by other means"):
+            mx.gluon.utils.download(url, **refused)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 
 from ....errors import DataError
+from ....mxnet.base import data_dir
 from ....ndarray import array
 from ....training import image
 from ....training.image import recordio
@@ -24,7 +25,7 @@ class _FromFiles(Dataset):
     _folder = ""
 
     def __init__(self, root=None, train=True, transform=None):
-        folder = os.path.join("~", ".mxnet", "datasets", self._folder)
+        folder = os.path.join(data_dir(), "datasets", self._folder)
         self._root, self._train = os.path.expanduser(folder if root is None else root), train
         self._transform = transform
         data, self._label = self._read()
