@@ -84,6 +84,18 @@ def test_an_attribute_of_the_variable_wins():
     assert filled(mx.init.Zero(), "scale", (1,), variable.list_attr()).tolist() == [2.5]
 
 
+def test_weights_of_bilinear_upsampling_interpolate():
+    data, w = mx.sym.Variable("data"), mx.sym.Variable("w")
+    for inputs, name in ((data,), "up_weight"), ((data, w), "w"):
+        up = mx.sym.UpSampling(*inputs, scale=2, sample_type="bilinear", num_filter=3, name="up")
+        module = mx.mod.Module(up, label_names=None)
+        module.bind([("data", (1, 3, 4, 4))])
+        module.init_params(mx.init.Xavier())
+        row = np.array([0.25, 0.75, 0.75, 0.25])
+        expected = np.broadcast_to(np.outer(row, row), (3, 1, 4, 4))
+        np.testing.assert_array_equal(module.get_params()[0][name].asnumpy(), expected)
+
+
 def test_orthogonal_rows():
     for shape in ((4, 9), (9, 4), (3, 2, 2, 2)):
         value = filled(mx.init.Orthogonal(scale=2.0), "a_weight", shape).reshape(shape[0], -1)

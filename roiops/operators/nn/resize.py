@@ -81,6 +81,7 @@ class UpSamplingProp(FloatProperty):
         "data": "images, (batch, channels, height, width)",
         "weight": "for 'bilinear': (channels, 1, kernel, kernel), kernel = 2 * scale - scale % 2",
     }
+    variable_attributes = {"weight": {"__init__": '["bilinear", {}]'}}
     backward_needs = ("out_grad", "in_data")
 
     def list_arguments(self):
