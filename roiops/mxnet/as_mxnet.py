@@ -124,7 +124,7 @@ _FORMER_NUMPY_NAMES = {
     "PINF": np.inf,
     "alltrue": np.all,
     "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype),
-    "asscalar": np.ndarray.item,
+    "asscalar": lambda a: np.asarray(a).item(),
     "bool8": np.bool_,
     "complex": complex,
     "complex_": np.complex128,

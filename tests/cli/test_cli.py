@@ -996,10 +996,11 @@ def test_a_script_with_the_names_of_an_older_numpy_and_python(tmp_path):
         "assert issubclass(OrderedDict, Iterable)\n"
         "a = np.zeros(2, np.float) + np.product([2, 3])\n"
         "print(a, a.astype(np.int), np.float_, np.sometrue(a), np.bool(1), np.NaN, np.array(['x'], np.object))\n"
+        "print([np.asscalar(a[0]), np.asscalar(np.ones((1, 1)))])\n"
     )
     ended = as_mxnet(script)
     assert ended.stderr == ""
-    assert ended.stdout == "[6. 6.] [6 6] <class 'numpy.float64'> True True nan ['x']\n"
+    assert ended.stdout == "[6. 6.] [6 6] <class 'numpy.float64'> True True nan ['x']\n[6.0, 1.0]\n"
     # In a program that goes on, NumPy stays what it is.
     program = (
         "import roiops.as_mxnet; roiops.as_mxnet.install(); import numpy; print(hasattr(numpy, 'float'))"
