@@ -52,6 +52,7 @@ kv = kvstore
 mod = module
 mon = monitor
 nd = ndarray
+rnd = random
 sym = symbol
 test_utils = testing
 visualization = viz
@@ -109,6 +110,7 @@ __all__ = [
     "random",
     "recordio",
     "registry",
+    "rnd",
     "rnn",
     "set_np_shape",
     "sym",

@@ -87,3 +87,10 @@ def test_the_folder_of_downloads(monkeypatch):
     assert mx.base.data_dir() == "/somewhere"
     monkeypatch.delenv("MXNET_HOME")
     assert mx.base.data_dir().endswith(".mxnet")
+
+
+def test_random_by_its_short_name():
+    mx.random.seed(1)
+    first = mx.rnd.uniform(shape=(3,)).asnumpy()
+    mx.rnd.seed(1)
+    assert (mx.random.uniform(shape=(3,)).asnumpy() == first).all()
