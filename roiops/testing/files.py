@@ -7,7 +7,7 @@ import numpy as np
 from ..gluon import utils
 from ..training.io import MNISTIter, _read_idx
 
-__all__ = ["download", "get_mnist", "get_mnist_iterator"]
+__all__ = ["download", "get_mnist", "get_mnist_iterator", "get_mnist_ubyte"]
 
 _MNIST = "http://data.mxnet.io/data/mnist/"
 
@@ -28,8 +28,16 @@ def get_mnist() -> dict:
     return found
 
 
+def get_mnist_ubyte() -> None:
+    """An error unless the four files of MNIST are in the folder ``data``."""
+    for name in ("images-idx3", "labels-idx1"):
+        for start in ("train", "t10k"):
+            download(f"{_MNIST}{start}-{name}-ubyte", dirname="data")
+
+
 def get_mnist_iterator(batch_size, input_shape, num_parts=1, part_index=0):
     """Iterators over MNIST's digits for training and for validation, from the four files in ``data``."""
+    get_mnist_ubyte()
     return tuple(
         MNISTIter(
             image=f"data/{start}-images-idx3-ubyte",

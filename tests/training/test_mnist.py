@@ -105,6 +105,9 @@ def test_scripts_find_the_four_files(tmp_path, monkeypatch):
     assert found["train_label"].tolist() == list(range(6))
     for iterator in mx.test_utils.get_mnist_iterator(batch_size=2, input_shape=(784,)):
         assert [batch.data[0].shape for batch in iterator] == [(2, 784)] * 3
+    (tmp_path / "data" / "t10k-labels-idx1-ubyte").unlink()
+    with pytest.raises(RuntimeError, match="by other means, as data/t10k-labels-idx1-ubyte"):
+        mx.test_utils.get_mnist_ubyte()
 
 
 def test_what_is_there_needs_no_download(tmp_path, monkeypatch):
