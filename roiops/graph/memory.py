@@ -1,5 +1,7 @@
 """Arrays for the executor: blocks of bytes that values are views of, and the caller's arrays as they are."""
 
+import math
+
 import numpy as np
 
 from ..context import Context
@@ -30,7 +32,7 @@ def zero_bytes(size: int, device: Context):
 
 def view_bytes(block, shape, dtype):
     """The first bytes of a block as an array."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     return block[:size].view(dtype).reshape(shape)
 
 

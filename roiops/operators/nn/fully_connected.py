@@ -9,8 +9,6 @@ from ..dense import DenseOperator, FloatProperty
 
 
 class FullyConnectedOp(DenseOperator):
-    _forward = None
-
     def compute(self, ctx, in_data, out_data, aux):
         self._bind(ctx, in_data, out_data)()
 
@@ -20,11 +18,9 @@ class FullyConnectedOp(DenseOperator):
         return super().bind_forward(ctx, in_data, req, out_data, aux)
 
     def _bind(self, ctx, in_data, out_data):
-        if self._forward is None:
-            self._forward = kernels("product.fc", ctx.device).Forward()
         bias = None if self.params.no_bias else in_data[2]
         data, out = self._matrix(in_data[0]), self._matrix(out_data[0])
-        return self._forward.bind(data, in_data[1], bias, out)
+        return kernels("product.fc", ctx.device).bind(data, in_data[1], bias, out)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         grad_data, grad_weight, *grad_bias = in_grad

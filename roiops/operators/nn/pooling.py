@@ -72,23 +72,17 @@ def _check_kernel(params, operator):
 class PoolingOp(ImageOperator):
     pad_with_zero = all_maxima = False
 
-    _forward = None
-
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         if self.params.channels_last or not self.as_they_are(in_data, req, out_data):
             return super().bind_forward(ctx, in_data, req, out_data, aux)
         data = _planes(in_data[0])
         how = *self._window(data), self.pad_with_zero
-        return self._kernel(ctx).bind(data, *how, _planes(out_data[0]))
+        return kernels("network.pool", ctx.device).bind(data, *how, _planes(out_data[0]))
 
     def compute(self, ctx, in_data, out_data, aux):
         data = _planes(in_data[0])
-        self._kernel(ctx)(data, *self._window(data), self.pad_with_zero, _planes(out_data[0]))
-
-    def _kernel(self, ctx):
-        if self._forward is None:
-            self._forward = kernels("network.pool", ctx.device).Forward()
-        return self._forward
+        how = *self._window(data), self.pad_with_zero
+        kernels("network.pool", ctx.device).forward(data, *how, _planes(out_data[0]))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         head, to_data = _planes(out_grad[0]), _planes(in_grad[0])

@@ -24,8 +24,8 @@ _WORTHWHILE = 16384
 
 def split_axis(array, axis):
     """``array`` as ``(outer, axis, inner)``."""
-    outer = int(np.prod(array.shape[:axis], dtype=np.int64))
-    inner = int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
+    outer = math.prod(array.shape[:axis])
+    inner = math.prod(array.shape[axis + 1 :])
     return array.reshape(outer, array.shape[axis], inner)
 
 

@@ -89,30 +89,28 @@ def _pick(line, stride, target):
             target[i] = line[i * stride]
 
 
-class Forward:
-    """Pooling of arrays that are C-contiguous, so that their types follow from their dtype."""
+#: The calls of arrays of each dtype: they are C-contiguous, so that their types follow from that.
+_calls: dict = {}
 
-    def __init__(self):
-        self._calls = {}
 
-    def __call__(self, data, *how_and_out):
-        """Compute once what :meth:`bind` describes."""
-        self.bind(data, *how_and_out)()
+def forward(data, *how_and_out):
+    """Compute once what :func:`bind` describes."""
+    bind(data, *how_and_out)()
 
-    def bind(self, data, *how_and_out):
-        """A call of the maximum, mean, sum or p-norm of each window.
 
-        After the data come the kernel, the stride and the padding, the mode, the norm's p, the divisor of
-        means, whether padding competes in a maximum as 0, and the results.
-        """
-        work, (function, *arguments), results, divide = _plan(data, *how_and_out)
+def bind(data, *how_and_out):
+    """A call of the maximum, mean, sum or p-norm of each window.
 
-        def prepare(threads):
-            return [(function, max(1, min(threads, _rows(results))), *arguments, results)]
+    After the data come the kernel, the stride and the padding, the mode, the norm's p, the divisor of
+    means, whether padding competes in a maximum as 0, and the results.
+    """
+    work, (function, *arguments), results, divide = _plan(data, *how_and_out)
 
-        calls = self._calls.setdefault(data.dtype, Calls())  # of arrays of one dtype
-        run = Repeated(calls, work, prepare)
-        return run if divide is None else in_turn(run, divide)
+    def prepare(threads):
+        return [(function, max(1, min(threads, _rows(results))), *arguments, results)]
+
+    run = Repeated(_calls.setdefault(data.dtype, Calls()), work, prepare)
+    return run if divide is None else in_turn(run, divide)
 
 
 def _rows(results) -> int:
@@ -359,16 +357,13 @@ def _cells(count, size):
     return i * size // count, -((i + 1) * size // -count)
 
 
-_forward = Forward()
-
-
 def bind_adaptive(data, out):
     """A call of the mean over a grid of windows."""
     sizes = list(zip(out.shape[1:], data.shape[1:], strict=True))
     if all(size % count == 0 for count, size in sizes):
         kernel = (1, *(size // count for count, size in sizes))
         how = kernel, kernel, (0, 0, 0), MEAN, 1, INSIDE, False
-        return _forward.bind(data[:, None], *how, out[:, None])
+        return bind(data[:, None], *how, out[:, None])
     rows, columns = (_cells(*each) for each in sizes)
 
     def call():

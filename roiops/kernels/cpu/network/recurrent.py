@@ -37,15 +37,12 @@ class _Layer:
         """Write the states of all steps to ``out``; the last state, and the last cell where there is one."""
         w, (steps, batch, features) = self.weights, data.shape
         self.data, self.first_state, self.out = data, state, out
-        from ..product.fc import Forward  # brings numba: not before it is needed
-
-        given = _connected(Forward(), data.reshape(steps * batch, features), w.from_input, w.input_bias)
+        given = _connected(data.reshape(steps * batch, features), w.from_input, w.input_bias)
         #: First what the input gives to each gate, then, step by step, the gates' values.
         self.values = given.reshape(steps, batch, len(w.input_bias))
         self.start(out.shape, out.dtype, cell)
-        from_state = Forward()
         for t in range(steps):
-            given = _connected(from_state, state, w.from_state, w.state_bias)
+            given = _connected(state, w.from_state, w.state_bias)
             self.step(t, given, state, out[t])
             state = out[t]
         return state, self.cell_after(steps - 1)
@@ -187,10 +184,12 @@ class _Gru(_Layer):
         grad_state *= update
 
 
-def _connected(layer, data, weight, bias):
-    """``data @ weight.T + bias``, by an ``fc.Forward``."""
+def _connected(data, weight, bias):
+    """``data @ weight.T + bias``"""
+    from ..product.fc import forward  # brings numba: not before it is needed
+
     out = np.empty((len(data), len(weight)), data.dtype)
-    layer(np.ascontiguousarray(data), np.ascontiguousarray(weight), bias, out)
+    forward(np.ascontiguousarray(data), np.ascontiguousarray(weight), bias, out)
     return out
 
 

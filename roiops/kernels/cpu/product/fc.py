@@ -11,27 +11,24 @@ from ...jit import Calls
 from .emitter import COLUMNS
 from .matmul import bind_few_rows, matmul, times_transposed
 
+_calls = Calls()
 
-class Forward:
-    """``out = data @ weight.T + bias`` for matrices, with scratch that is kept from call to call."""
 
-    def __init__(self):
-        self._call = Calls()
+def forward(data, weight, bias, out):
+    """``out = data @ weight.T + bias`` for matrices; ``bias`` may be None."""
+    bind(data, weight, bias, out)()
 
-    def __call__(self, data, weight, bias, out):
-        """Compute into ``out``; ``bias`` may be None."""
-        self.bind(data, weight, bias, out)()
 
-    def bind(self, data, weight, bias, out):
-        """A call of the same, again and again."""
-        if data.dtype != np.float32 or not out.size:
-            return functools.partial(_by_numpy, data, weight, bias, out)
-        if bias is None:
-            bias = np.zeros(len(weight), np.float32)
-        # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
-        if len(data) < COLUMNS // 2:
-            return bind_few_rows(data, weight, bias, out, self._call)
-        return functools.partial(times_transposed, data, weight, bias, out)
+def bind(data, weight, bias, out):
+    """A call of :func:`forward`, again and again."""
+    if data.dtype != np.float32 or not out.size:
+        return functools.partial(_by_numpy, data, weight, bias, out)
+    if bias is None:
+        bias = np.zeros(len(weight), np.float32)
+    # Few rows leave tiles half empty, and are bound by reading the weight anyhow.
+    if len(data) < COLUMNS // 2:
+        return bind_few_rows(data, weight, bias, out, _calls)
+    return functools.partial(times_transposed, data, weight, bias, out)
 
 
 def _by_numpy(data, weight, bias, out):

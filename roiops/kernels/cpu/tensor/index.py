@@ -1,5 +1,7 @@
 """Indices from arrays of any dtype, and sums scattered to indexed rows."""
 
+import math
+
 import numpy as np
 
 from ...jit import njit
@@ -31,9 +33,7 @@ def bounded(indices, length, mode):
 
 def pick(data, index, axis):
     """``data[o, index[o, i], i]`` where ``axis`` parts the array into ``(o, :, i)``; of index's shape."""
-    outer, inner = (
-        int(np.prod(part, dtype=np.int64)) for part in (data.shape[:axis], data.shape[axis + 1 :])
-    )
+    outer, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
     # Entries are only moved, so their bits will do for every type.
     bits = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}").reshape(outer, data.shape[axis], inner)
     picked = np.empty(index.shape, bits.dtype)
