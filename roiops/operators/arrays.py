@@ -11,6 +11,8 @@ import math
 import numpy as np
 
 BLOCK = 32768
+#: Bytes of a row that are copied as one item, at most.
+_RUN = 64
 
 _ARITHMETIC = np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.absolute, np.negative, np.square
 _COMPARISONS = np.equal, np.not_equal, np.greater, np.greater_equal, np.less, np.less_equal
@@ -65,6 +67,25 @@ def copy_each(values, targets, req):
     """Copy each value to its target, as its request says."""
     for value, target, how in zip(values, targets, req, strict=True):
         evaluate(None, [value], target, how)
+
+
+def bind_copies(values, targets, req):
+    """A call of :func:`copy_each`, again and again."""
+    pairs = zip(values, targets, req, strict=True)
+    pairs = [(v, t) if how in ("add", "null") else _in_runs(v, t) for v, t, how in pairs]
+    return functools.partial(copy_each, *zip(*pairs, strict=True), req)
+
+
+def _in_runs(value, target):
+    """The numbers of a short last axis as one item, of both: NumPy copies few numbers in a row one by one."""
+    one = value.dtype
+    fit = isinstance(value, np.ndarray) and one == target.dtype and value.shape == target.shape and value.ndim
+    if not fit or not one.itemsize < value.shape[-1] * one.itemsize <= _RUN:
+        return value, target
+    if value.strides[-1] != one.itemsize or target.strides[-1] != one.itemsize:
+        return value, target
+    run = f"V{value.shape[-1] * one.itemsize}"
+    return value.view(run), target.view(run)
 
 
 def _compute_dtype(function, dtype):

@@ -10,6 +10,7 @@ from types import NoneType
 
 import numpy as np
 
+from ..kernels.memory import empty
 from .base import Operator, OperatorProperty, assign
 from .checks import Undeclared
 
@@ -171,7 +172,7 @@ class Result:
     def __init__(self, target, req, shape, dtype):
         self.target, self.req = target, req
         direct = req in ("write", "inplace") and target.flags.c_contiguous and target.dtype == dtype
-        self.array = target if direct else np.empty(shape, dtype)
+        self.array = target if direct else empty(shape, dtype)
 
     def store(self):
         """Hand the result over, as the request asks."""

@@ -1,6 +1,5 @@
 """Operators of any number of inputs: joining along an axis, stacking, adding up."""
 
-import functools
 import itertools
 import math
 
@@ -29,7 +28,7 @@ class ConcatOp(SectionsOp):
         pairs = [(value, target) for value, target in pairs if not same_memory(value, target)]
         if not pairs:
             return arrays.nothing
-        return functools.partial(arrays.copy_each, *zip(*pairs, strict=True), [req[0]] * len(pairs))
+        return arrays.bind_copies(*zip(*pairs, strict=True), [req[0]] * len(pairs))
 
     def forward(self, ctx, in_data, req, out_data, aux):
         arrays.copy_each(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))

@@ -105,7 +105,7 @@ class SplitOp(SectionsOp):
     """The outputs are sections of the data."""
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return functools.partial(arrays.copy_each, self.sections(in_data[0]), out_data, req)
+        return arrays.bind_copies(self.sections(in_data[0]), out_data, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         arrays.copy_each(out_grad, self.sections(in_grad[0]), [req[0]] * len(out_grad))

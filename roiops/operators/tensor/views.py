@@ -308,7 +308,7 @@ class ViewOp(Operator):
         raise NotImplementedError
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return functools.partial(arrays.evaluate, None, [self.view(in_data[0])], out_data[0], req[0])
+        return arrays.bind_copies([self.view(in_data[0])], out_data[:1], req[:1])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         target = in_grad[0]

@@ -568,6 +568,22 @@ def test_bound_slices_of_many_numbers(name, params, part, dtype):
     np.testing.assert_array_equal(found, data[part])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+def test_short_rows_that_are_joined_and_cut(dtype):
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(-9, 9, (2, 50, width)).astype(dtype) for width in (1, 4, 2, 17, 0)]
+    names = [f"x{i}" for i in range(len(parts))]
+    joined = mx.sym.concat(*(mx.sym.var(name, dtype=dtype) for name in names), dim=-1)
+    graph = mx.sym.Group(
+        [joined, *mx.sym.split_v2(joined, (1, 5, 7), axis=-1), mx.sym.slice_axis(joined, 2, 3, 7)]
+    )
+    arrays = {name: mx.nd.array(part, dtype=dtype) for name, part in zip(names, parts, strict=True)}
+    found = [each.asnumpy() for each in graph.bind(mx.cpu(), arrays).forward()]
+    whole = np.concatenate(parts, axis=-1)
+    for got, wanted in zip(found, [whole, *np.split(whole, (1, 5, 7), -1), whole[..., 3:7]], strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("size", [1, 37, 20_000])
 def test_bound_relu(size):
     data = np.resize(np.float32([1.5, -2, 0.0, np.nan, np.inf, -np.inf, 3]), size)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import memory
 from ...jit import njit, parallel
 from ...shares import within
 from .nms import best_first, suppress
@@ -145,6 +146,17 @@ class Suppression(NamedTuple):
     out_centre: bool  # whether they leave so
 
 
+@njit
+def _candidates(rows, score, least_score, class_column, background, places, scores):
+    """Write which rows take part, and their scores; returns how many."""
+    count = 0
+    for i in range(rows.shape[0]):
+        places[count], scores[count] = i, rows[i, score]
+        is_other = class_column < 0 or rows[i, class_column] != background
+        count += rows[i, score] > least_score and is_other
+    return count
+
+
 def nms(data, suppression: Suppression, out, record):
     """Suppression within each ``(n, width)`` of ``data``: survivors first, best first, then rows of -1.
 
@@ -157,13 +169,11 @@ def nms(data, suppression: Suppression, out, record):
         out[...] = data
         record[...] = np.arange(record.size).reshape(record.shape)
         return
+    places, scores = memory.empty((per_batch,), np.int64), memory.empty((per_batch,), data.dtype)
     for batch in range(data.shape[0]):
         rows = data[batch]
-        valid = rows[:, score] > least_score
-        if class_column >= 0:
-            valid &= rows[:, class_column] != background
-        candidates = np.flatnonzero(valid)
-        order = candidates[best_first(rows[candidates, score], most)]
+        found = _candidates(rows, score, least_score, class_column, background, places, scores)
+        order = places[best_first(scores[:found], most)]
         boxes = rows[order, coord : coord + 4]
         area = _areas(boxes, centre)
         corners = (to_corner(boxes) if centre else boxes).T
