@@ -25,9 +25,9 @@ class Following(NamedTuple):
     ``kind`` is ``"batch_norm"`` (then ``eps`` and ``fix_gamma`` are in ``details``; the other arrays are the
     operator's further inputs and its states), ``"add"`` (of the other input), ``"act"`` (negative numbers
     times ``slopes``, which is one number, then all within ``floor`` and ``ceiling``, as ``details`` has
-    them), ``"prelu"`` (negative numbers times those of the other input, by channel) or ``"arithmetic"``:
-    ``function``, a ufunc, of the result and the other input, or ``number``; the other way round where
-    ``reflected`` says so.
+    them), ``"prelu"`` (negative numbers times those of the other input, by channel), ``"sigmoid"``, or
+    ``"arithmetic"``: ``function``, a ufunc, of the result and the other input, or ``number``; the other way
+    round where ``reflected`` says so.
     """
 
     kind: str

@@ -14,9 +14,10 @@ from ..dense import DenseOperator, FloatProperty
 
 class ActivationOp(DenseOperator):
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if self.params.act_type != "relu" or not self.as_they_are(in_data, req, out_data):
+        kind = self.params.act_type
+        if kind not in ("relu", "sigmoid") or not self.as_they_are(in_data, req, out_data):
             return super().bind_forward(ctx, in_data, req, out_data, aux)
-        return kernels("network.act", ctx.device).bind_relu(in_data[0], out_data[0])
+        return kernels("network.act", ctx.device).bind(kind, in_data[0], out_data[0])
 
     def compute(self, ctx, in_data, out_data, aux):
         kernels("network.act", ctx.device).forward(self.params.act_type, in_data[0], out_data[0])
@@ -47,7 +48,10 @@ class ActivationProp(FloatProperty):
         return ("out_grad", "in_data" if self.params.act_type == "softsign" else "out_data")
 
     def follows(self, in_shapes):
-        return Following("act", (0,), {"floor": 0}) if self.params.act_type == "relu" else None
+        kind = self.params.act_type
+        if kind == "sigmoid":
+            return Following("sigmoid", (0,), {})
+        return Following("act", (0,), {"floor": 0}) if kind == "relu" else None
 
 
 #: SELU's factor of the exponential, and that of everything.

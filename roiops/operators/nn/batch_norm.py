@@ -23,16 +23,19 @@ class BatchNormOp(DenseOperator):
         data, gamma, beta = in_data
         norm = kernels("network.norm", ctx.device)
         view = row_view(data, self.params.axis)
+        fix_gamma = self.params.fix_gamma
         if ctx.is_train and not self.params.use_global_stats:
             mean, invstd = self._statistics(out_data, gamma.dtype)
             norm.batch_statistics(view, self.params.eps, mean, invstd)
+            scale = invstd if fix_gamma else invstd * gamma
         else:
-            mean, invstd = (np.ascontiguousarray(a, gamma.dtype) for a in (aux[0], self._invstd(aux[1])))
-            for target, value in zip(out_data[1:], (mean, invstd), strict=True):
+            mean, variance = (np.ascontiguousarray(array, gamma.dtype) for array in aux)
+            for target, value in zip(out_data[1:], (mean, self._invstd(variance)), strict=True):
                 if target is not None:
                     np.copyto(target, value)
+            scale, eps = np.empty_like(gamma), gamma.dtype.type(self.params.eps)
+            norm.scale_by_deviation(np.ones_like(gamma) if fix_gamma else gamma, variance, eps, scale)
         if out_data[0] is not None:
-            scale = invstd if self.params.fix_gamma else invstd * gamma
             floor = 0.0 if self.with_relu else -np.inf
             norm.scale_channels(view, mean, scale, beta, floor, row_view(out_data[0], self.params.axis))
 
@@ -54,8 +57,20 @@ class BatchNormOp(DenseOperator):
         self._channels = in_data[1].shape[0]
         super().forward(ctx, in_data, req, out_data, aux)
 
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        whole = super().bind_forward(ctx, in_data, req, out_data, aux)
+        if not self.as_they_are(in_data, req, out_data) or out_data[0] is None:
+            return whole
+        if any(array is not None for array in out_data[1:]):
+            return whole
+        inference = self._bind_inference(ctx, in_data, aux, out_data[0], 0.0 if self.with_relu else -np.inf)
+        return lambda: whole() if ctx.is_train else inference()
+
     def bind_followed(self, ctx, in_data, aux, out, work, before):
-        """A call that computes ``relu(batch_norm)`` by the moving statistics into ``out``."""
+        return self._bind_inference(ctx, in_data, aux, out, 0.0)
+
+    def _bind_inference(self, ctx, in_data, aux, out, floor):
+        """A call that computes ``max(batch_norm, floor)`` by the moving statistics into ``out``."""
         axis, norm = self.params.axis, kernels("network.norm", ctx.device)
         data, gamma, beta = in_data
         gamma = np.ones_like(gamma) if self.params.fix_gamma else gamma
@@ -64,7 +79,7 @@ class BatchNormOp(DenseOperator):
 
         def call():
             norm.scale_by_deviation(gamma, aux[1], eps, scale)
-            norm.scale_channels(view, aux[0], scale, beta, 0.0, target)
+            norm.scale_channels(view, aux[0], scale, beta, floor, target)
 
         return call
 

@@ -9,8 +9,8 @@ from ..dense import DenseOperator
 
 #: The functions of two numbers that a chain can have.
 ARITHMETIC = np.add, np.subtract, np.multiply, np.true_divide
-#: Numbers of which a chain of one step may be worth another thread.
-_MANY = 100_000
+#: Numbers from which on a chain of one step may be faster than NumPy.
+_SOME = 4096
 
 
 class ChainOp(Operator):
@@ -24,16 +24,13 @@ class ChainOp(Operator):
         """A call of this operator in NumPy."""
         raise NotImplementedError
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self.bind_alone(in_data, out_data[0], req[0])()
-
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        """A chain of one operator, where threads would share that."""
+        """A chain of one operator, where that is faster than NumPy."""
         out = out_data[0]
-        dense = out.size >= _MANY and DenseOperator.as_they_are(in_data, req, out_data)
+        dense = out.size >= _SOME and DenseOperator.as_they_are(in_data, req, out_data)
         floats = dense and all(array.dtype == np.float32 for array in (*in_data, out))
-        chains = floats and self.work([array.shape for array in in_data])
-        if chains and kernels("network.chain", ctx.device).is_shared(out.size):
+        work = floats and self.work([array.shape for array in in_data])
+        if work and kernels("network.chain", ctx.device).is_faster(work.kind, out.size):
             return self.bind_followed(ctx, in_data, aux, out, [], [])
         return self.bind_alone(in_data, out, req[0])
 
@@ -57,13 +54,15 @@ class ChainProp(OperatorProperty):
         if own is None or work.kind in ("batch_norm", "prelu"):
             return False
         room = kernels("network.chain", OpContext().device).MOST_ARRAYS
-        return sum(kind != "act" for kind in (own.kind, *done, work.kind)) <= room
+        return sum(kind not in ("act", "sigmoid") for kind in (own.kind, *done, work.kind)) <= room
 
 
 def _steps(chain, work, others) -> list:
     """The steps of a chain that are the work of one operator."""
     if work.kind == "act":
         return chain.activation(**work.details)
+    if work.kind == "sigmoid":
+        return [(chain.SIGMOID, 0)]
     if work.kind == "add":
         return [(chain.ADD, others[0])]
     function, number, reflected = (work.details[name] for name in ("function", "number", "reflected"))

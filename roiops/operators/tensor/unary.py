@@ -37,8 +37,8 @@ class Row:
     constant: float | None = None
     #: Whether it leaves whole numbers as they are.
     rounds: bool = False
-    #: What an operator before may do as well, as :class:`Following` has it: ``f(parameters)``.
-    act: object = None
+    #: What an operator before may do as well: ``f(parameters)`` gives a :class:`Following` or None.
+    following: object = None
     fields: dict = field(default_factory=dict)
 
     @property
@@ -58,6 +58,10 @@ def _special(name, x):
 _erf, _erfinv, _gamma, gammaln, digamma = (
     functools.partial(_special, name) for name in ("erf", "erfinv", "gamma", "gammaln", "digamma")
 )
+
+
+def _within(floor, ceiling):
+    return Following("act", (0,), {"floor": floor, "ceiling": ceiling}) if floor <= ceiling else None
 
 
 def sigmoid(x):
@@ -251,9 +255,16 @@ ROWS = (
         "Relu",
         constant=0,
         slope_out=relu_slope,
-        act=lambda p: {"floor": 0},
+        following=lambda p: Following("act", (0,), {"floor": 0}),
     ),
-    Row("sigmoid", "1 / (1 + exp(-data)).", sigmoid, "Sigmoid", slope_out=lambda y: y * (1 - y)),
+    Row(
+        "sigmoid",
+        "1 / (1 + exp(-data)).",
+        sigmoid,
+        "Sigmoid",
+        slope_out=lambda y: y * (1 - y),
+        following=lambda p: Following("sigmoid", (0,), {}),
+    ),
     Row(
         "softsign",
         "data / (1 + |data|).",
@@ -336,7 +347,7 @@ ROWS = (
         lambda p, x: _clip(x, p.a_min, p.a_max),
         _onnx_clip,
         slope_in=lambda p, x: ~((x < p.a_min) | (x > p.a_max)),
-        act=lambda p: {"floor": p.a_min, "ceiling": p.a_max} if p.a_min <= p.a_max else None,
+        following=lambda p: _within(p.a_min, p.a_max),
         fields={
             "a_min": Field(float, doc="lower limit"),
             "a_max": Field(float, doc="upper limit"),
@@ -353,8 +364,7 @@ class UnaryOp(ChainOp):
     row: Row
 
     def work(self, in_shapes):
-        details = self.row.act and self.row.act(self.params)
-        return details and Following("act", (0,), details)
+        return self.row.following and self.row.following(self.params)
 
     def _given_parameters(self, function):
         return functools.partial(function, self.params) if self.row.fields else function

@@ -293,3 +293,37 @@ def test_sync_batch_norm_tells_the_variance_and_batch_norm_its_inverse_root():
     np.testing.assert_allclose(inverse, 1 / np.sqrt(data.var(0) + 1e-3), rtol=1e-5)
     np.testing.assert_allclose(variance, data.var(0), rtol=1e-4)
     np.testing.assert_allclose(gradient, same_gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("beta", [0.75, 0.6])
+@pytest.mark.parametrize("size", [(3, 5), (20, 29)])
+def test_lrn_of_large_maps(beta, size):
+    rng, half, alpha, knorm = np.random.default_rng(0), 2, 0.3, 1.5
+    data, head = rng.standard_normal((2, 2, 7, *size))
+
+    def sums(values):
+        return np.stack([values[:, max(c - half, 0) : c + half + 1].sum(1) for c in range(7)], axis=1)
+
+    norm = knorm + alpha / 5 * sums(data**2)
+    slope = head * norm**-beta - 2 * alpha / 5 * beta * data * sums(head * data * norm ** (-beta - 1))
+    lrn = mx.sym.LRN(mx.sym.var("data"), nsize=5, alpha=alpha, beta=beta, knorm=knorm)
+    executor = lrn.bind(mx.cpu(), {"data": mx.nd.array(data)}, {"data": mx.nd.zeros(data.shape)})
+    out = executor.forward(is_train=True)[0].asnumpy()
+    executor.backward(mx.nd.array(head))
+    np.testing.assert_allclose(out, data * norm**-beta, rtol=1e-5)
+    np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), slope, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [100, 5000])
+def test_sigmoid_of_any_number(count):
+    some = np.float32([-np.inf, -200, -88, -87, -20, -1e-3, 0, 1e-3, 1, 20, 88, 200, np.inf, np.nan])
+    data = np.resize(np.concatenate([some, np.random.default_rng(0).normal(0, 9, 90).astype("f")]), count)
+    with np.errstate(over="ignore"):
+        wanted = 1 / (1 + np.exp(-data.astype(np.float64)))
+    x = mx.nd.array(data)
+    symbol = mx.sym.var("x")
+    found = (symbol * mx.sym.sigmoid(symbol)).bind(mx.cpu(), {"x": x}).forward()[0].asnumpy()
+    for each in (mx.nd.sigmoid(x), mx.nd.Activation(x, act_type="sigmoid")):
+        np.testing.assert_allclose(each.asnumpy(), wanted, rtol=5e-7, atol=1e-37)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(found, data * wanted, rtol=5e-7, atol=1e-35)

@@ -1,5 +1,6 @@
 """Activation functions that NumPy has no single pass for."""
 
+import functools
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken, within
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
+from . import chain
 from .recurrent import sigmoid
 
 #: Gradients of fewer numbers stay in a cache from one pass of NumPy to the next.
@@ -23,7 +25,7 @@ def forward(kind, data, out):
     elif kind == "tanh":
         np.tanh(data, out=out)
     elif kind == "sigmoid":
-        sigmoid(data, out)
+        bind(kind, data, out)()
     elif kind == "softrelu":
         np.logaddexp(data, data.dtype.type(0), out=out)
     else:
@@ -37,8 +39,12 @@ def _relu(data, out):
         _relu_forward.by(num_threads(data.size / 4))(data.reshape(-1), out.reshape(-1))
 
 
-def bind_relu(data, out):
-    """A call of :func:`forward` for ``relu``, again and again."""
+def bind(kind, data, out):
+    """A call of :func:`forward` for ``relu`` or ``sigmoid``, again and again."""
+    if kind == "sigmoid":
+        if data.dtype != np.float32 or not chain.is_faster(kind, data.size):
+            return functools.partial(sigmoid, data, out)
+        return chain.bind(data, [(chain.SIGMOID, 0)], out)
     flat = data.reshape(-1), out.reshape(-1)
     return Repeated(Calls(), data.size / 4, lambda threads: [(_relu_forward, threads, *flat)])
 

@@ -1,7 +1,8 @@
 """Element-wise operators one after the other, in one pass.
 
 A block of numbers goes through all of them before the next one comes: they read it in a near cache, and one
-call of a kernel does what would be as many. Each number is rounded as it is by the operators alone.
+call of a kernel does what would be as many. Each number is rounded as it is by the operators alone, but for
+the sigmoid's, whose ``exp`` is not NumPy's.
 """
 
 import numpy as np
@@ -9,8 +10,11 @@ import numpy as np
 from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken
 from ..scratch import Repeated
+from .exponential import exp_below_zero
 
-ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, RECTIFY, MAXIMUM, MINIMUM, LEAK = range(10)
+ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, RECTIFY, MAXIMUM, MINIMUM, LEAK, SIGMOID = range(
+    11
+)
 #: The first is that of data and operand, the second that of operand and data.
 CODES = {
     np.add: (ADD, ADD),
@@ -20,6 +24,8 @@ CODES = {
 }
 #: Arrays beside the data, at most.
 MOST_ARRAYS = 4
+#: Fewer numbers are left to NumPy.
+_SOME = 4096
 #: Numbers of a block.
 _BLOCK = 1024
 #: What kind of operand a step has: a number, one for each entry, or one for each row of entries.
@@ -33,9 +39,9 @@ def activation(floor=-np.inf, ceiling=np.inf, slopes=1.0) -> list:
     return [(code, number) for code, number, nothing in steps if number != nothing]
 
 
-def is_shared(size, steps=1) -> bool:
-    """Whether threads would share a chain of so many numbers and steps now."""
-    return num_threads(_work(size, steps)) > 1
+def is_faster(kind, size) -> bool:
+    """Whether a chain of one step takes less time than NumPy, on so many numbers."""
+    return size >= _SOME and (kind == "sigmoid" or num_threads(_work(size, 1)) > 1)
 
 
 def _work(size, steps):
@@ -109,10 +115,15 @@ def _steps(of_operand):
             for i in numbers:
                 value, ceiling = source[data + i], of_operand(operand, i)
                 target[i] = ceiling if value > ceiling else value
-        else:
+        elif code == LEAK:
             for i in numbers:
                 value = source[data + i]
                 target[i] = value if value > 0 else value * of_operand(operand, i)
+        else:
+            for i in numbers:
+                value = source[data + i]
+                power = exp_below_zero(-abs(value))
+                target[i] = (np.float32(1) if value > 0 else power) / (np.float32(1) + power)
 
     return step
 
