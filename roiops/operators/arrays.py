@@ -71,15 +71,31 @@ def copy_each(values, targets, req):
 
 def bind_copies(values, targets, req):
     """A call of :func:`copy_each`, again and again."""
-    pairs = zip(values, targets, req, strict=True)
-    pairs = [(v, t) if how in ("add", "null") else _in_runs(v, t) for v, t, how in pairs]
-    return functools.partial(copy_each, *zip(*pairs, strict=True), req)
+    calls = [_bind_copy(*each) for each in zip(values, targets, req, strict=True)]
+    return calls[0] if len(calls) == 1 else functools.partial(_call_each, calls)
+
+
+def _call_each(calls):
+    for call in calls:
+        call()
+
+
+def _bind_copy(value, target, how):
+    if how in ("write", "inplace") and isinstance(value, np.ndarray):
+        if target.size >= BLOCK:
+            from ..kernels.cpu.tensor import copies  # brings numba: not before it is needed
+
+            call = copies.bind(value, target)
+            if call is not None:
+                return call
+        value, target = _in_runs(value, target)
+    return functools.partial(evaluate, None, [value], target, how)
 
 
 def _in_runs(value, target):
     """The numbers of a short last axis as one item, of both: NumPy copies few numbers in a row one by one."""
     one = value.dtype
-    fit = isinstance(value, np.ndarray) and one == target.dtype and value.shape == target.shape and value.ndim
+    fit = one == target.dtype and value.shape == target.shape and value.ndim
     if not fit or not one.itemsize < value.shape[-1] * one.itemsize <= _RUN:
         return value, target
     if value.strides[-1] != one.itemsize or target.strides[-1] != one.itemsize:

@@ -29,8 +29,10 @@ class ChainOp(Operator):
         out = out_data[0]
         dense = out.size >= _SOME and DenseOperator.as_they_are(in_data, req, out_data)
         floats = dense and all(array.dtype == np.float32 for array in (*in_data, out))
-        work = floats and self.work([array.shape for array in in_data])
-        if work and kernels("network.chain", ctx.device).is_faster(work.kind, out.size):
+        shapes = [array.shape for array in in_data]
+        work = floats and self.work(shapes)
+        by_rows = shapes[0] != shapes[-1]
+        if work and kernels("network.chain", ctx.device).is_faster(work.kind, out.size, by_rows):
             return self.bind_followed(ctx, in_data, aux, out, [], [])
         return self.bind_alone(in_data, out, req[0])
 

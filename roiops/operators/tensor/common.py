@@ -1,11 +1,8 @@
 """What the tensor operators share: axes, shapes known in part, and how families are declared."""
 
-import numpy as np
-
 from ...errors import ShapeError
 from ...registry import register
-from ..base import OperatorProperty, kernels, merge_shapes
-from ..dense import DenseOperator
+from ..base import OperatorProperty, merge_shapes
 
 
 def declare(names, base, doc, **attributes):
@@ -42,13 +39,6 @@ def same_memory(one, other) -> bool:
         and other.flags.c_contiguous
         and one.ctypes.data == other.ctypes.data
     )
-
-
-def bind_planes(ctx, in_data, req, out_data, top, left, value=0.0):
-    """A call of ``out[..., y, x] = data[..., y - top, x - left]``, else ``value``; None if not float32."""
-    if in_data[0].dtype != np.float32 or not DenseOperator.as_they_are(in_data[:1], req, out_data):
-        return None
-    return kernels("tensor.planes", ctx.device).bind(in_data[0], top, left, value, out_data[0])
 
 
 class ElementwiseProp(OperatorProperty):

@@ -10,8 +10,8 @@ from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, known
-from .common import bind_planes
+from ..base import Operator, OperatorProperty, kernels, known
+from ..dense import DenseOperator
 
 # -- repeats along axes ----------------------------------------------------------------------------------
 
@@ -195,11 +195,12 @@ class PadOp(Operator):
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
         *outer, (top, _), (left, _) = self.widths
-        if self.params.mode == "constant" and not any(map(any, outer)):
-            call = bind_planes(ctx, in_data, req, out_data, top, left, self.params.constant_value)
-            if call is not None:
-                return call
-        return super().bind_forward(ctx, in_data, req, out_data, aux)
+        planes = self.params.mode == "constant" and not any(map(any, outer))
+        dense = planes and DenseOperator.as_they_are(in_data, req, out_data)
+        if not dense or in_data[0].dtype != np.float32:
+            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        bind = kernels("tensor.planes", ctx.device).bind
+        return bind(in_data[0], top, left, self.params.constant_value, out_data[0])
 
     def _pad(self, data, out):
         if self.params.mode == "constant":

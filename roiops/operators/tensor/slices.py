@@ -10,11 +10,7 @@ from ...params import shape as ints
 from ...registry import register
 from .. import arrays
 from ..base import Operator, OperatorProperty, merge_shapes
-from .common import bind_planes
 from .views import SectionsOp, ViewOp
-
-#: Numbers of a result that several threads copy sooner than NumPy does, and of a row of it.
-_LARGE, _LONG = 16384, 8
 
 
 class SliceOp(ViewOp):
@@ -25,16 +21,6 @@ class SliceOp(ViewOp):
 
     def view(self, array):
         return array[(*self.key, ...)]  # an array, even of no dimensions
-
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        data, out = in_data[0], out_data[0]
-        planes = out.size >= _LARGE and data.ndim > 2 and data.shape[:-2] == out.shape[:-2]
-        if planes and out.shape[-1] >= _LONG and all(part.step == 1 for part in self.key):
-            rows, columns = self.key[-2:]
-            call = bind_planes(ctx, in_data, req, out_data, -rows.start, -columns.start)
-            if call is not None:
-                return call
-        return super().bind_forward(ctx, in_data, req, out_data, aux)
 
 
 def as_key(ranges) -> tuple:

@@ -39,9 +39,9 @@ def activation(floor=-np.inf, ceiling=np.inf, slopes=1.0) -> list:
     return [(code, number) for code, number, nothing in steps if number != nothing]
 
 
-def is_faster(kind, size) -> bool:
-    """Whether a chain of one step takes less time than NumPy, on so many numbers."""
-    return size >= _SOME and (kind == "sigmoid" or num_threads(_work(size, 1)) > 1)
+def is_faster(kind, size, by_rows=False) -> bool:
+    """Whether a chain of one step, with an operand for each row or not, takes less time than NumPy."""
+    return size >= _SOME and (by_rows or kind == "sigmoid" or num_threads(_work(size, 1)) > 1)
 
 
 def _work(size, steps):
@@ -83,55 +83,46 @@ def _steps(of_operand):
     """One step of a block, where ``of_operand(operand, i)`` is that of entry i."""
 
     @inner
-    def step(code, source, first, operand, target, count):
-        data, numbers = np.uint64(first), range(np.uint64(count))  # negative ones would be no vectors
+    def step(code, values, first, stop, operand):
+        numbers = range(np.uint64(first), np.uint64(stop))  # negative ones would be no vectors
         if code == ADD:
             for i in numbers:
-                target[i] = source[data + i] + of_operand(operand, i)
+                values[i] += of_operand(operand, i)
         elif code == SUBTRACT:
             for i in numbers:
-                target[i] = source[data + i] - of_operand(operand, i)
+                values[i] -= of_operand(operand, i)
         elif code == SUBTRACT_FROM:
             for i in numbers:
-                target[i] = of_operand(operand, i) - source[data + i]
+                values[i] = of_operand(operand, i) - values[i]
         elif code == MULTIPLY:
             for i in numbers:
-                target[i] = source[data + i] * of_operand(operand, i)
+                values[i] *= of_operand(operand, i)
         elif code == DIVIDE:
             for i in numbers:
-                target[i] = source[data + i] / of_operand(operand, i)
+                values[i] /= of_operand(operand, i)
         elif code == DIVIDE_INTO:
             for i in numbers:
-                target[i] = of_operand(operand, i) / source[data + i]
+                values[i] = of_operand(operand, i) / values[i]
         elif code == RECTIFY:  # here and below, NaN stays NaN; -0 becomes 0 as in a relu, but not in a clip
             for i in numbers:
-                value, floor = source[data + i], of_operand(operand, i)
-                target[i] = floor if value <= floor else value
+                values[i] = of_operand(operand, i) if values[i] <= of_operand(operand, i) else values[i]
         elif code == MAXIMUM:
             for i in numbers:
-                value, floor = source[data + i], of_operand(operand, i)
-                target[i] = floor if value < floor else value
+                values[i] = of_operand(operand, i) if values[i] < of_operand(operand, i) else values[i]
         elif code == MINIMUM:
             for i in numbers:
-                value, ceiling = source[data + i], of_operand(operand, i)
-                target[i] = ceiling if value > ceiling else value
-        elif code == LEAK:
-            for i in numbers:
-                value = source[data + i]
-                target[i] = value if value > 0 else value * of_operand(operand, i)
+                values[i] = of_operand(operand, i) if values[i] > of_operand(operand, i) else values[i]
         else:
             for i in numbers:
-                value = source[data + i]
-                power = exp_below_zero(-abs(value))
-                target[i] = (np.float32(1) if value > 0 else power) / (np.float32(1) + power)
+                values[i] = values[i] if values[i] > 0 else values[i] * of_operand(operand, i)
 
     return step
 
 
 @inner
 def _entry(operand, i):
-    array, first = operand
-    return array[np.uint64(first) + i]
+    array, start = operand
+    return array[np.uint64(start) + i]
 
 
 @inner
@@ -139,38 +130,44 @@ def _number(operand, i):
     return operand
 
 
-@inner
-def _copy(source, target, first, count):
-    for i in range(np.uint64(count)):
-        target[np.uint64(first) + i] = source[i]
-
-
 _by_entries, _by_number = _steps(_entry), _steps(_number)
+
+
+@inner
+def _sigmoid(values, count):
+    for i in range(np.uint64(count)):
+        power = exp_below_zero(-abs(values[i]))
+        values[i] = (np.float32(1) if values[i] > 0 else power) / (np.float32(1) + power)
+
+
+@inner
+def _copy(source, at, target, to, count):
+    for i in range(np.uint64(count)):
+        target[np.uint64(to) + i] = source[np.uint64(at) + i]
 
 
 @parallel
 def _chain(share, data, table, numbers, others, columns, out):
     """On flat arrays; ``table`` has each step's code, kind of operand, array, and rows for a number of it."""
-    blocks = (columns + _BLOCK - 1) // _BLOCK
-    one, other = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float32)
-    for block in taken(share, data.size // max(1, columns) * blocks):
-        row, part = divmod(block, blocks)
-        start = row * columns + part * _BLOCK
-        count = min(_BLOCK, (row + 1) * columns - start)
-        source, target, first = data, one, start
+    # A block is some rows, or a part of one.
+    parts, height = (columns + _BLOCK - 1) // _BLOCK, max(1, _BLOCK // max(1, columns))
+    rows = data.size // max(1, columns)
+    values = np.empty(_BLOCK, np.float32)
+    for block in taken(share, (rows + height - 1) // height * parts):
+        group, part = divmod(block, parts)
+        row, start = group * height, group * height * columns + part * _BLOCK
+        count = min(min(rows, row + height) * columns - start, _BLOCK)
+        _copy(data, start, values, 0, count)
         for i in range(table.shape[0]):
-            code, kind, which, rows = table[i]
-            if kind == _ENTRIES:
-                _by_entries(code, source, first, (others[which], start), target, count)
+            code, kind, which, each = table[i]
+            if code == SIGMOID:
+                _sigmoid(values, count)
+            elif kind == _ENTRIES:
+                _by_entries(code, values, 0, count, (others[which], start))
+            elif kind == _NUMBER:
+                _by_number(code, values, 0, count, numbers[i])
             else:
-                place = row if rows == 1 else row // rows  # a division takes as long as a short row
-                _by_number(
-                    code,
-                    source,
-                    first,
-                    numbers[i] if kind == _NUMBER else others[which][place],
-                    target,
-                    count,
-                )
-            source, target, first = target, other if i % 2 == 0 else one, 0
-        _copy(source, out, start, count)
+                for first in range(0, count, columns):
+                    place = (row + first // columns) // each
+                    _by_number(code, values, first, min(first + columns, count), others[which][place])
+        _copy(values, 0, out, start, count)

@@ -1,0 +1,61 @@
+"""Float32 arrays with any strides, copied run by run, by threads."""
+
+import numpy as np
+
+from ...jit import Calls, parallel
+from ...shares import within
+from ..product.panels import copy_run
+from ..scratch import Repeated
+
+#: Numbers of an array, and of a run of them that lie side by side, from which on this is faster than NumPy.
+_LARGE, _LONG = 1 << 15, 16
+#: Cycles, about, that a run takes beside its numbers.
+_RUN = 20
+
+
+@parallel(makes_arrays=False)
+def _copy_runs(share, source, target, counts, source_steps, target_steps, length):
+    for line in within(share, counts[0] * counts[1]):
+        i, j = divmod(np.int64(line), counts[1])
+        at = i * source_steps[0] + j * source_steps[1]
+        to = i * target_steps[0] + j * target_steps[1]
+        for k in range(counts[2]):
+            copy_run(source, at + k * source_steps[2], target, to + k * target_steps[2], length)
+
+
+def _axes(source, target) -> list:
+    """The axes of both arrays, the last one first: how long it is, and how many bytes each array steps.
+
+    Neighbours that are one axis in memory are one, and the first has steps of one number.
+    """
+    found = [(1, source.itemsize, source.itemsize)]
+    for axis in reversed(range(source.ndim)):
+        length, steps = source.shape[axis], [source.strides[axis], target.strides[axis]]
+        count, *before = found[-1]
+        if length == 1:
+            continue
+        if steps == [count * step for step in before]:
+            found[-1] = (count * length, *before)
+        else:
+            found.append((length, *steps))
+    return found
+
+
+def bind(source, target):
+    """A call of ``target[...] = source``, again and again; None where NumPy does as well."""
+    if target.size < _LARGE or source.dtype != np.float32 or target.dtype != np.float32:
+        return None
+    if source.shape != target.shape or min(*source.strides, *target.strides) < 0:
+        return None
+    (length, *_), *axes = _axes(source, target)
+    if length < _LONG or len(axes) > 3:
+        return None
+    axes = [(1, 0, 0)] * (3 - len(axes)) + axes[::-1]
+    counts, *steps = (tuple(int(n) for n in each) for each in zip(*axes, strict=True))
+    flat = []
+    for array, each in zip((source, target), steps, strict=True):
+        extent = length + sum((n - 1) * step for n, step in zip(counts, each, strict=True)) // 4
+        flat.append(np.lib.stride_tricks.as_strided(array, (extent,), (4,)))
+    steps = [tuple(step // 4 for step in each) for each in steps]
+    work = target.size / 4 + target.size // length * _RUN
+    return Repeated(Calls(), work, lambda threads: [(_copy_runs, threads, *flat, counts, *steps, length)])
