@@ -97,6 +97,8 @@ def bound_calls():
     data = mx.sym.Variable("data")
     pad = mx.sym.Pad(data, mode="constant", pad_width=(0, 0, 0, 0, 1, 2, 3, 1), constant_value=2)
     yield "Pad", pad.simple_bind(mx.cpu(), grad_req="null", data=(2, 3, 5, 7)).forward
+    part = mx.sym.slice(data, begin=(0, 1, 1, 2), end=(2, 5, 70, 81))
+    yield "slice", part.simple_bind(mx.cpu(), grad_req="null", data=(2, 6, 71, 90)).forward
 
 
 def main(room=""):
