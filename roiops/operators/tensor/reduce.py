@@ -10,7 +10,8 @@ from ...params import Field, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import GradientFree, Operator, OperatorProperty
+from ..base import GradientFree, Operator, OperatorProperty, kernels
+from ..dense import DenseOperator
 from .common import declare
 
 
@@ -55,6 +56,19 @@ class ReduceOp(Operator):
         results = {"g": out_grad[0], "y": out_data[0]}
         inputs = [in_data[0] if each == "x" else self.kept(results[each], in_grad[0]) for each in letters]
         arrays.evaluate(function, inputs, in_grad[0], req[0])
+
+
+class SumOp(ReduceOp):
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        data, out = in_data[0], out_data[0]
+        alone = len(self.axes) == 1 and math.prod(data.shape[: self.axes[0]]) == 1
+        few = alone and out.size >= arrays.BLOCK and 2 <= data.shape[self.axes[0]] <= 4
+        if few and data.dtype == np.float32 and DenseOperator.as_they_are(in_data, req, out_data):
+            # A few large arrays, one after the other in memory: threads share their sum.
+            first, *others = data.reshape(data.shape[self.axes[0]], out.size)
+            chain = kernels("network.chain", ctx.device)
+            return chain.bind(first, [(chain.ADD, other) for other in others], out.reshape(-1))
+        return super().bind_forward(ctx, in_data, req, out_data, aux)
 
 
 class MeanOp(ReduceOp):
@@ -130,7 +144,14 @@ def _declare(names, words, reduce, gradient=(None, "g"), base=ReduceProp, op=Red
 
 _equal = lambda g, x, y: g * (x == y), "gxy"
 for _row in (
-    ("sum sum_axis", "Sum over axes.", functools.partial(arrays.reduce, np.add)),
+    (
+        "sum sum_axis",
+        "Sum over axes.",
+        functools.partial(arrays.reduce, np.add),
+        (None, "g"),
+        ReduceProp,
+        SumOp,
+    ),
     ("mean", "Mean over axes.", arrays.mean, (None, "g"), ReduceProp, MeanOp),
     (
         "nansum",

@@ -568,6 +568,14 @@ def test_bound_slices_of_many_numbers(name, params, part, dtype):
     np.testing.assert_array_equal(found, data[part])
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 64, 31, 33), (3, 250, 200), (2, 3, 20_000), (1, 1, 40_000)])
+def test_sums_of_a_few_large_arrays(shape):
+    data = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    axis = 0 if shape[0] == 3 else 1
+    summed = mx.sym.sum(mx.sym.var("data"), axis=axis).bind(mx.cpu(), {"data": mx.nd.array(data)})
+    np.testing.assert_array_equal(summed.forward()[0].asnumpy(), np.add.reduce(data, axis=axis))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
 def test_short_rows_that_are_joined_and_cut(dtype):
     rng = np.random.default_rng(0)
