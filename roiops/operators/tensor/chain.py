@@ -9,7 +9,7 @@ from ..dense import DenseOperator
 
 #: The functions of two numbers that a chain can have.
 ARITHMETIC = np.add, np.subtract, np.multiply, np.true_divide
-#: Numbers from which on a chain of one step may be faster than NumPy.
+#: Fewer numbers are left to NumPy, as the kernel's module has it; that brings numba.
 _SOME = 4096
 
 

@@ -12,9 +12,8 @@ from ...shares import taken
 from ..scratch import Repeated
 from .exponential import exp_below_zero
 
-ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO, RECTIFY, MAXIMUM, MINIMUM, LEAK, SIGMOID = range(
-    11
-)
+ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO = range(6)
+RECTIFY, MAXIMUM, MINIMUM, LEAK, SIGMOID = range(6, 11)
 #: The first is that of data and operand, the second that of operand and data.
 CODES = {
     np.add: (ADD, ADD),
