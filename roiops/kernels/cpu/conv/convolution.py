@@ -4,7 +4,8 @@ One, two and three spatial axes are all handled as three (depth, height, width),
 length 1. ``window`` is ``(kernel, stride, dilate, pad)``, each a tuple of three. Arrays are C-contiguous
 float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, kw)``.
 
-The general way unrolls images into columns (``conv/columns.py``) and multiplies matrices.
+Volumes of float32 become images with more channels (``conv/volumes.py``). The general way unrolls images into
+columns (``conv/columns.py``) and multiplies matrices.
 
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
@@ -14,7 +15,7 @@ import math
 
 import numpy as np
 
-from ... import ways
+from ... import memory, ways
 from ...jit import Calls, in_turn
 from ..network import norm
 from ..product.emitter import IDENTITY, ROWS, activate, activation
@@ -24,6 +25,7 @@ from ..product.turn import turn
 from ..scratch import Repeated
 from ..vector import BLOCK
 from . import depthwise as conv_depthwise
+from . import volumes
 from . import weight as conv_weight
 from . import weight_winograd as conv_weight_winograd
 from .columns import blocks, move
@@ -210,10 +212,68 @@ def forward(data, weight, bias, window, groups, out):
     if conv_depthwise.is_depthwise(data, groups):
         ones, zeros = np.ones(len(weight), data.dtype), np.zeros(len(weight), data.dtype)
         conv_depthwise.forward(data, weight, window, ones, zeros, activation(dtype=data.dtype), out)
+    elif _are_volumes(data, window, groups):
+        _forward_volumes(data, weight, window, out)
     else:
         _forward_unrolled(data, weight, window, groups, out)
     if bias is not None:
         out += bias.reshape(-1, 1, 1, 1)
+
+
+def _are_volumes(data, window, groups) -> bool:
+    """Whether :mod:`volumes` makes images of them; single pixels need no unrolling."""
+    several = groups == 1 and data.dtype == np.float32 and data.shape[2] > 1
+    return several and window[:2] != ((1, 1, 1), (1, 1, 1))
+
+
+def _of_images(window, weight):
+    """The window and the weight of what :mod:`volumes` makes images of."""
+    one = ((1, *values[1:]) for values in window[:3])
+    filters, channels, taps, *kernel = weight.shape
+    return (*one, (0, *window[3][1:])), weight.reshape(filters, channels * taps, 1, *kernel)
+
+
+def _volume_parts(data, window, grad_out):
+    """Piece by piece: a volume's number, the first depth, room for images, and the gradient of theirs."""
+    for n, first, stop in volumes.parts(data, window, grad_out.shape[2]):
+        heads = memory.empty((stop - first, grad_out.shape[1], 1, *grad_out.shape[3:]), grad_out.dtype)
+        volumes.copy(grad_out[n, :, first:stop].transpose(1, 0, 2, 3), heads[:, :, 0])
+        yield n, first, volumes.images_for(data, window, first, stop), heads
+
+
+def _as_images(images):
+    count, channels, taps, *size = images.shape
+    return images.reshape(count, channels * taps, 1, *size)
+
+
+def _forward_volumes(data, weight, window, out):
+    flat, filters = _of_images(window, weight)
+    convolution = Forward(flat, 1)
+    for n, first, stop in volumes.parts(data, window, out.shape[2]):
+        images = volumes.images_for(data, window, first, stop)
+        volumes.stack(data[n], window, first, images)
+        results = memory.empty((stop - first, len(weight), 1, *out.shape[3:]), out.dtype)
+        convolution(_as_images(images), filters, None, results)
+        volumes.copy(results[:, :, 0].transpose(1, 0, 2, 3), out[n, :, first:stop])
+
+
+def _backward_volumes(grad_out, weight, window, grad_data):
+    flat, filters = _of_images(window, weight)
+    transpose = BackwardData(flat, 1)
+    grad_data[...] = 0
+    for n, first, images, heads in _volume_parts(grad_data, window, grad_out):
+        transpose(heads, filters, _as_images(images))
+        volumes.add_back(images, window, first, grad_data[n])
+
+
+def _weight_of_volumes(grad_out, data, window, grad_weight):
+    flat, target = _of_images(window, grad_weight)
+    grad_weight[...] = 0
+    for n, first, images, heads in _volume_parts(data, window, grad_out):
+        volumes.stack(data[n], window, first, images)
+        part = np.empty_like(target)
+        backward_weight(heads, _as_images(images), flat, 1, part)
+        target += part
 
 
 def _of_groups(data, results, groups):
@@ -290,6 +350,9 @@ def backward_data(grad_out, weight, window, groups, grad_data):
     if conv_depthwise.is_depthwise(grad_data, groups):
         conv_depthwise.backward_data(grad_out, weight, window, grad_data)
         return
+    if _are_volumes(grad_data, window, groups):
+        _backward_volumes(grad_out, weight, window, grad_data)
+        return
     kernel, stride, _, pad = window
     matrix = weight.reshape(groups, len(weight) // groups, -1).transpose(0, 2, 1)
     direct = kernel == stride == (1, 1, 1) and pad == (0, 0, 0)
@@ -310,6 +373,9 @@ def backward_weight(grad_out, data, window, groups, grad_weight):
         return
     if conv_depthwise.is_depthwise(data, groups):
         conv_depthwise.backward_weight(grad_out, data, window, grad_weight)
+        return
+    if _are_volumes(data, window, groups):
+        _weight_of_volumes(grad_out, data, window, grad_weight)
         return
     kernel, stride, dilate, pad = window
     flat = kernel[0] == 1 and pad[0] == 0 and Forward.finishes(data)
