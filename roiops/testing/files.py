@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 
-from ..gluon import utils
 from ..training.io import MNISTIter, _read_idx
 
 __all__ = ["download", "get_mnist", "get_mnist_iterator", "get_mnist_ubyte"]
@@ -14,6 +13,8 @@ _MNIST = "http://data.mxnet.io/data/mnist/"
 
 def download(url, fname=None, dirname=None, overwrite=False, retries=5) -> str:
     """Where the file of this URL is, if it is there already; nothing is downloaded here, so else an error."""
+    from ..gluon import utils  # which takes a while to import
+
     return utils.download(url, os.path.join(dirname or "", fname or url.split("/")[-1]), overwrite)
 
 
