@@ -67,7 +67,9 @@ class SumOp(ReduceOp):
             # A few large arrays, one after the other in memory: threads share their sum.
             first, *others = data.reshape(data.shape[self.axes[0]], out.size)
             chain = kernels("network.chain", ctx.device)
-            return chain.bind(first, [(chain.ADD, other) for other in others], out.reshape(-1))
+            # From 0 on, as in MXNet: the sum of -0 and -0 is 0.
+            steps = [(chain.ADD, other) for other in (0, *others)]
+            return chain.bind(first, steps, out.reshape(-1))
         return super().bind_forward(ctx, in_data, req, out_data, aux)
 
 

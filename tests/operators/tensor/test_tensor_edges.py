@@ -576,6 +576,12 @@ def test_sums_of_a_few_large_arrays(shape):
     np.testing.assert_array_equal(summed.forward()[0].asnumpy(), np.add.reduce(data, axis=axis))
 
 
+def test_negative_zeros_of_large_arrays_add_up_to_zero():
+    data = mx.nd.array(np.full((2, 40_000), -0.0))
+    summed = mx.sym.sum(mx.sym.var("data"), axis=0).bind(mx.cpu(), {"data": data})
+    assert not np.signbit(summed.forward()[0].asnumpy()).any()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
 def test_short_rows_that_are_joined_and_cut(dtype):
     rng = np.random.default_rng(0)
