@@ -28,8 +28,9 @@ FLOATS = "float16", "float32", "float64"
 #: Seconds after which a helper tries again what another process was compiling.
 _LOOK_AGAIN = 0.05
 
-# One box is one thread's work; so many are shared by all threads, in kernels compiled for that.
-_FEW_AND_MANY = 1, 1 << 15
+# Boxes and channels. One box is one thread's work; so many are shared by all threads, in kernels compiled for
+# that. Means of one channel, whatever the boxes, have a kernel of their own.
+_FEW_AND_MANY = (1, 1), (1 << 15, 2)
 
 
 def example(name, params) -> dict:
@@ -75,8 +76,9 @@ def warmup(*operators: str, dtypes=("float32",), ctx: Context | None = None) -> 
         start = time.perf_counter()
         for dtype in dtypes:
             for params in _examples()[name]:
-                for boxes in _FEW_AND_MANY:
-                    run_example(name, params, boxes, dtype, ctx)
+                for boxes, channels in _FEW_AND_MANY:
+                    more = {"output_dim": channels} if "output_dim" in params else {}
+                    run_example(name, {**params, **more}, boxes, dtype, ctx, channels=channels)
         took[public_name(name)] = time.perf_counter() - start
     return took
 
@@ -126,13 +128,13 @@ def internal_name(name: str) -> str:
     )
 
 
-def small_inputs(prop, count: int, dtype) -> tuple[list, list]:
+def small_inputs(prop, count: int, dtype, channels=1) -> tuple[list, list]:
     """Shapes and dtypes of small inputs that an operator takes; ``count`` boxes where it takes any.
 
     Inputs of which the operator says nothing are like the first.
     """
     problem: Exception | None = None
-    for data in (1, 1, 2, 2), (1, 2, 2), (2, 2), (2,):
+    for data in (1, channels, 2, 2), (1, 2, 2), (2, 2), (2,):
         try:
             shapes = prop.infer_shape(prop.example_shapes(data, count))[0]
             shapes = [tuple(2 if size == -1 else size for size in shape or data) for shape in shapes]
@@ -145,10 +147,10 @@ def small_inputs(prop, count: int, dtype) -> tuple[list, list]:
     raise MXNetError(f"{prop.label}: its example_shapes() are of no call that it takes: {problem}")
 
 
-def run_example(name, params, count, dtype, ctx, request="write"):
+def run_example(name, params, count, dtype, ctx, request="write", channels=1):
     """Run an operator on zeros, forward, and backward where it has a gradient."""
     prop = get(name).create(params)
-    inputs = small_inputs(prop, count, dtype)
+    inputs = small_inputs(prop, count, dtype, channels)
     states = infer(prop, *inputs)[2:]
 
     def zeros(shapes, types):

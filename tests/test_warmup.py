@@ -103,6 +103,25 @@ def test_operators_with_gpu_kernels_have_an_example():
             assert warmup.small_inputs(prop, 1, np.dtype("float32"))
 
 
+@pytest.mark.parametrize(
+    "name", ["contrib.ROIAlign", "PSROIPooling", "PSROIAlign", "CropAndResize", "PrROIPooling"]
+)
+def test_means_are_warmed_up_in_the_ways_of_one_channel_and_of_several(name, monkeypatch):
+    from roiops.kernels.cpu.roi import average
+
+    taken, choose = set(), average.way_of
+
+    def way_of(*args, gradient=False):
+        way = choose(*args, gradient=gradient)
+        taken.add((way, gradient))
+        return way
+
+    monkeypatch.setattr(average, "way_of", way_of)
+    roiops.warmup(name)
+    ways = average.SCALARS, average.LANES
+    assert {(way, gradient) for way in ways for gradient in (False, True)} <= taken
+
+
 def test_kernels_are_compiled_once_for_one_thread_and_for_more():
     script = """
 import roiops
