@@ -21,23 +21,27 @@ class BatchNormOp(DenseOperator):
 
     def compute(self, ctx, in_data, out_data, aux):
         data, gamma, beta = in_data
+        out, *hidden = out_data
+        if not ctx.is_train or self.params.use_global_stats:
+            aux = [np.ascontiguousarray(array, gamma.dtype) for array in aux]
+            if any(target is not None for target in hidden):
+                for target, value in zip(hidden, (aux[0], self._invstd(aux[1])), strict=True):
+                    if target is not None:
+                        np.copyto(target, value)
+            if out is not None:
+                self._bind_inference(ctx, in_data, aux, out, self._floor)()
+            return
         norm = kernels("network.norm", ctx.device)
         view = row_view(data, self.params.axis)
-        fix_gamma = self.params.fix_gamma
-        if ctx.is_train and not self.params.use_global_stats:
-            mean, invstd = self._statistics(out_data, gamma.dtype)
-            norm.batch_statistics(view, self.params.eps, mean, invstd)
-            scale = invstd if fix_gamma else invstd * gamma
-        else:
-            mean, variance = (np.ascontiguousarray(array, gamma.dtype) for array in aux)
-            for target, value in zip(out_data[1:], (mean, self._invstd(variance)), strict=True):
-                if target is not None:
-                    np.copyto(target, value)
-            scale, eps = np.empty_like(gamma), gamma.dtype.type(self.params.eps)
-            norm.scale_by_deviation(np.ones_like(gamma) if fix_gamma else gamma, variance, eps, scale)
-        if out_data[0] is not None:
-            floor = 0.0 if self.with_relu else -np.inf
-            norm.scale_channels(view, mean, scale, beta, floor, row_view(out_data[0], self.params.axis))
+        mean, invstd = self._statistics(out_data, gamma.dtype)
+        norm.batch_statistics(view, self.params.eps, mean, invstd)
+        if out is not None:
+            scale = invstd if self.params.fix_gamma else invstd * gamma
+            norm.scale_channels(view, mean, scale, beta, self._floor, row_view(out, self.params.axis))
+
+    @property
+    def _floor(self):
+        return 0.0 if self.with_relu else -np.inf
 
     def _statistics(self, out_data, dtype):
         """Where mean and invstd go: the hidden outputs, or scratch where nobody wants those."""
@@ -63,7 +67,7 @@ class BatchNormOp(DenseOperator):
             return whole
         if any(array is not None for array in out_data[1:]):
             return whole
-        inference = self._bind_inference(ctx, in_data, aux, out_data[0], 0.0 if self.with_relu else -np.inf)
+        inference = self._bind_inference(ctx, in_data, aux, out_data[0], self._floor)
         return lambda: whole() if ctx.is_train else inference()
 
     def bind_followed(self, ctx, in_data, aux, out, work, before):

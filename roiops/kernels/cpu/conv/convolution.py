@@ -23,6 +23,7 @@ from ..product.machine import HERE, Machine
 from ..product.matmul import matmul
 from ..product.turn import turn
 from ..scratch import Repeated
+from ..tensor import copies
 from ..vector import BLOCK
 from . import depthwise as conv_depthwise
 from . import volumes
@@ -233,14 +234,6 @@ def _of_images(window, weight):
     return (*one, (0, *window[3][1:])), weight.reshape(filters, channels * taps, 1, *kernel)
 
 
-def _volume_parts(data, window, grad_out):
-    """Piece by piece: a volume's number, the first depth, room for images, and the gradient of theirs."""
-    for n, first, stop in volumes.parts(data, window, grad_out.shape[2]):
-        heads = memory.empty((stop - first, grad_out.shape[1], 1, *grad_out.shape[3:]), grad_out.dtype)
-        volumes.copy(grad_out[n, :, first:stop].transpose(1, 0, 2, 3), heads[:, :, 0])
-        yield n, first, volumes.images_for(data, window, first, stop), heads
-
-
 def _as_images(images):
     count, channels, taps, *size = images.shape
     return images.reshape(count, channels * taps, 1, *size)
@@ -249,29 +242,36 @@ def _as_images(images):
 def _forward_volumes(data, weight, window, out):
     flat, filters = _of_images(window, weight)
     convolution = Forward(flat, 1)
-    for n, first, stop in volumes.parts(data, window, out.shape[2]):
-        images = volumes.images_for(data, window, first, stop)
+    for n, first, images in volumes.parts(data, window, out.shape[2]):
         volumes.stack(data[n], window, first, images)
-        results = memory.empty((stop - first, len(weight), 1, *out.shape[3:]), out.dtype)
+        results = memory.empty((len(images), len(weight), 1, *out.shape[3:]), out.dtype)
         convolution(_as_images(images), filters, None, results)
-        volumes.copy(results[:, :, 0].transpose(1, 0, 2, 3), out[n, :, first:stop])
+        copies.copy(results[:, :, 0].transpose(1, 0, 2, 3), out[n, :, first : first + len(images)])
+
+
+def _heads_of_images(grad_out, n, first, count):
+    """The gradient of what some images give."""
+    heads = memory.empty((count, grad_out.shape[1], 1, *grad_out.shape[3:]), grad_out.dtype)
+    copies.copy(grad_out[n, :, first : first + count].transpose(1, 0, 2, 3), heads[:, :, 0])
+    return heads
 
 
 def _backward_volumes(grad_out, weight, window, grad_data):
     flat, filters = _of_images(window, weight)
     transpose = BackwardData(flat, 1)
     grad_data[...] = 0
-    for n, first, images, heads in _volume_parts(grad_data, window, grad_out):
-        transpose(heads, filters, _as_images(images))
+    for n, first, images in volumes.parts(grad_data, window, grad_out.shape[2]):
+        transpose(_heads_of_images(grad_out, n, first, len(images)), filters, _as_images(images))
         volumes.add_back(images, window, first, grad_data[n])
 
 
 def _weight_of_volumes(grad_out, data, window, grad_weight):
     flat, target = _of_images(window, grad_weight)
+    part = np.empty_like(target)
     grad_weight[...] = 0
-    for n, first, images, heads in _volume_parts(data, window, grad_out):
+    for n, first, images in volumes.parts(data, window, grad_out.shape[2]):
         volumes.stack(data[n], window, first, images)
-        part = np.empty_like(target)
+        heads = _heads_of_images(grad_out, n, first, len(images))
         backward_weight(heads, _as_images(images), flat, 1, part)
         target += part
 

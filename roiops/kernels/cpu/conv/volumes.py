@@ -3,8 +3,6 @@
 Each depth of the results is what an image gives that has, as its channels, those of all depths that it reads.
 """
 
-import numpy as np
-
 from ... import memory
 from ..tensor import copies
 
@@ -13,19 +11,17 @@ AT_ONCE = 32 << 20
 
 
 def parts(data, window, out_depth):
-    """``(number of a volume, first depth of its results, last)``, piece by piece; images hold no more."""
-    kernel = window[0]
-    depth_bytes = data[0, :, 0].nbytes * kernel[0]
-    step = max(1, min(out_depth, AT_ONCE // max(1, depth_bytes)))
+    """``(number of a volume, first depth of its results, images)``, piece by piece.
+
+    The images, not filled yet, have the channels of a depth, each with its taps.
+    """
+    channels, _, *size = data.shape[1:]
+    taps = window[0][0]
+    step = max(1, min(out_depth, AT_ONCE // max(1, data[0, :, 0].nbytes * taps)))
     for n in range(len(data)):
         for first in range(0, out_depth, step):
-            yield n, first, min(first + step, out_depth)
-
-
-def images_for(data, window, first, stop):
-    """Room for the images of some depths: a depth's channels, each with its taps."""
-    _, channels, _, height, width = data.shape
-    return memory.empty((stop - first, channels, window[0][0], height, width), data.dtype)
+            count = min(step, out_depth - first)
+            yield n, first, memory.empty((count, channels, taps, *size), data.dtype)
 
 
 def _reads(window, depth, first, stop):
@@ -45,7 +41,7 @@ def stack(volume, window, first, images):
         images[: here.start, :, tap] = 0
         images[here.stop :, :, tap] = 0
         if here.start < here.stop:
-            copy(volume[:, there].transpose(1, 0, 2, 3), images[here, :, tap])
+            copies.copy(volume[:, there].transpose(1, 0, 2, 3), images[here, :, tap])
 
 
 def add_back(images, window, first, volume):
@@ -53,12 +49,3 @@ def add_back(images, window, first, volume):
     for tap, here, there in _reads(window, volume.shape[1], first, first + len(images)):
         if here.start < here.stop:
             volume[:, there] += images[here, :, tap].transpose(1, 0, 2, 3)
-
-
-def copy(source, target):
-    """``target[...] = source``"""
-    call = copies.bind(source, target)
-    if call is None:
-        np.copyto(target, source)
-    else:
-        call()

@@ -59,3 +59,12 @@ def bind(source, target):
     steps = [tuple(step // 4 for step in each) for each in steps]
     work = target.size / 4 + target.size // length * _RUN
     return Repeated(Calls(), work, lambda threads: [(_copy_runs, threads, *flat, counts, *steps, length)])
+
+
+def copy(source, target):
+    """``target[...] = source``"""
+    call = bind(source, target)
+    if call is None:
+        np.copyto(target, source)
+    else:
+        call()
