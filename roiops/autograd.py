@@ -14,6 +14,7 @@ import numpy as np
 from . import registry
 from .errors import DeviceError, MXNetError, ParamError
 from .graph.executor import Arrays, Executor
+from .graph.memory import drop_oldest
 from .graph.nodes import Node, topological_order
 from .graph.symbol import Symbol, param_strings
 from .ndarray import NDArray, device, ones
@@ -183,7 +184,7 @@ class _Tape:
         :attr:`OperatorProperty.backward_always`.
         """
         if self.follows(inputs):
-            prop = _FunctionProp(name, len(inputs), len(results), always)
+            prop = _function(name, len(inputs), len(results), always)
             context = OpContext(inputs[0].context, name, current.training)
             kept = prop, _Backward(backward), context, [array.data for array in results]
             self.add_call({}, inputs, results, kept)
@@ -239,6 +240,9 @@ class _FunctionProp(OperatorProperty):
         self.name, self.backward_always = name, backward_always
         self.arguments = tuple(f"arg{i}" for i in range(count))
         self.outputs = tuple(f"output{i}" for i in range(results))
+
+
+_function = functools.lru_cache(4096)(_FunctionProp)
 
 
 # -- modes -----------------------------------------------------------------------------------------------
@@ -312,30 +316,88 @@ def mark_variables(variables, gradients, grad_reqs="write") -> None:
 
 
 class _Replay(Executor):
-    """The executor of a recorded graph: its forward is done, and its values have the arrays of the calls."""
+    """The executor of recorded graphs that look alike: their forward is done, and left its arrays.
+
+    Its nodes are its own; ``_recorded`` are those of the graph at hand, in the same order.
+    """
 
     _merges = False
 
-    def __init__(self, heads, variables: list, gradients: dict, requests: dict):
-        order = topological_order(heads)
-        self._nodes = {id(node): node for node in order}
-        shapes = {key: [array.shape for array in node.results] for key, node in self._nodes.items()}
-        types = {key: [array.dtype for array in node.results] for key, node in self._nodes.items()}
-        args = {node.name: wrap(node.results[0], node.device) for node in variables}
-        arrays = Arrays(args, gradients, requests, {})
+    def __init__(self, order, heads, targets):
+        copies = _copies(order)
+        own = [(copies[id(node)], i) for node, i in heads]
+        shapes = {id(copies[id(node)]): [array.shape for array in node.results] for node in order}
+        types = {id(copies[id(node)]): [array.dtype for array in node.results] for node in order}
+        variables = [copy for copy in copies.values() if copy.is_variable]
+        self._names, self._recorded = [copy.name for copy in variables], order
+        requests = dict(zip(self._names, (req for _, req in targets), strict=True))
+        arrays = Arrays(*self._named(targets), requests, {})
         names = [f"heads[{i}]" for i in range(len(heads))]
-        super().__init__(heads, heads[0][0].device, arrays, names, order=order, inferred=(shapes, types))
-        self._ran = self._plain
+        device, order = heads[0][0].device, list(copies.values())
+        super().__init__(own, device, arrays, names, order=order, inferred=(shapes, types))
+        self._lent_blocks = self._blocks
+
+    def _named(self, targets):
+        """The variables and their gradients, by name."""
+        variables = [node for node in self._recorded if node.is_variable]
+        held = [wrap(node.results[0], node.device) for node in variables]
+        given = {name: target for name, (target, _) in zip(self._names, targets, strict=True)}
+        gradients = {name: target for name, target in given.items() if target is not None}
+        return dict(zip(self._names, held, strict=True)), gradients
+
+    def go_back(self, order, targets, head_grads) -> None:
+        """Run backward for the recorded nodes, and let go of their arrays."""
+        if order is not self._recorded:
+            self._recorded = order
+            self.arg_dict, self.grad_dict = self._named(targets)
+            self._take_arrays()
+            self._bind_first()
+        self._ran, self._used_up = self._plain, False
+        self.backward(head_grads)
+        self._recorded = self._head_grads = self.outputs = ()
+        self.arg_dict = self.grad_dict = self._seen = self._converted = {}
+        self._plain = self._ran = None
 
     def _helped(self, bound, direction):
         return contextlib.nullcontext()  # other processes cannot bind what Python has recorded
 
     def _known_values(self):
-        return {(key, i): array for key, node in self._nodes.items() for i, array in enumerate(node.results)}
+        pairs = zip(self._order, self._recorded, strict=True)
+        return {(id(own), i): array for own, node in pairs for i, array in enumerate(node.results)}
 
     def _ready_forward(self, bound):
-        calls = [(step, self._nodes[step.outputs[0][0]]) for step in bound.program.forward]
-        return {id(step): (call.operator(), call.context) for step, call in calls}
+        calls = dict(zip(map(id, self._order), self._recorded, strict=True))
+        steps = [(step, calls[step.outputs[0][0]]) for step in bound.program.forward]
+        return {id(step): (call.operator(), call.context) for step, call in steps}
+
+
+#: Those of graphs that may come again, by what they look like: each step of a training records one.
+_replays: dict[tuple, _Replay] = {}
+
+
+def _copies(order, attrs=lambda node: None) -> dict[int, Node]:
+    """Recorded nodes as nodes of a symbol, without arrays, by the identity of the recorded one."""
+    copies = {}
+    for node in order:
+        inputs = [(copies[id(child)], i) for child, i in node.inputs]
+        copies[id(node)] = Node(node.op, node.name, attrs(node), inputs, node.prop)
+    return copies
+
+
+def _look(order, heads, targets) -> tuple | None:
+    """What graphs must share to be replayed alike; None for one that cannot come again."""
+    places, targets = {id(node): place for place, node in enumerate(order)}, iter(targets)
+    rows = [heads[0][0].device, *[(places[id(node)], i) for node, i in heads]]
+    for node in order:
+        if node.is_variable:
+            target, req = next(targets)
+            rows.append((req, target is not None and (target.shape, target.dtype)))
+        elif node.prop.reusable:
+            rows.append((node.prop, *[(places[id(child)], i) for child, i in node.inputs]))
+        else:
+            return None
+        rows += [(array.shape, array.dtype) for array in node.results]
+    return tuple(rows)
 
 
 def _replay(heads, head_grads, retain_graph: bool, asked: dict | None = None) -> None:
@@ -351,17 +413,18 @@ def _replay(heads, head_grads, retain_graph: bool, asked: dict | None = None) ->
         raise MXNetError(_NOT_IN_A_GRAPH)
     order = topological_order(entries)
     variables = [node for node in order if node.is_variable]
-    requests = {node.name: node.req for node in variables}
-    gradients = {node.name: node.gradient for node in variables if node.req != "null"}
+    #: The gradient of each variable, if it gets one, and what is done with it.
+    targets = [(node.gradient if node.req != "null" else None, node.req) for node in variables]
     if asked is not None:
+        names = [node.name for node in variables]
         for i, name in enumerate(asked):
-            if name not in requests:
+            if name not in names:
                 raise MXNetError(
                     f"Cannot differentiate with respect to the {i + 1}-th variable because it is unreachable "
                     "from the outputs."
                 )
-        requests, gradients = {name: "write" if name in asked else "null" for name in requests}, asked
-    if not gradients:
+        targets = [(asked.get(name), "write" if name in asked else "null") for name in names]
+    if all(target is None for target, _ in targets):
         raise MXNetError("There are no inputs in computation graph that require gradients.")
     if any(node.device.is_gpu != entries[0][0].device.is_gpu for node in order):
         raise DeviceError("autograd: what was recorded is on the CPU and on GPUs; keep a graph on one kind")
@@ -369,8 +432,13 @@ def _replay(heads, head_grads, retain_graph: bool, asked: dict | None = None) ->
         ones(head.shape, head.context, head.dtype) if gradient is None else gradient
         for head, gradient in zip(heads, given, strict=True)
     ]
+    look = _look(order, entries, targets)
+    replay = _replays.pop(look, None) or _Replay(order, entries, targets)
     with Mode(tape=None):
-        _Replay(entries, variables, gradients, requests).backward(given)
+        replay.go_back(order, targets, given)
+    if look is not None:
+        drop_oldest(_replays, lambda each: each.internal_bytes)
+        _replays[look] = replay
     if asked is None:
         for node in variables:
             node.fresh = True
@@ -424,11 +492,8 @@ def get_symbol(x: NDArray) -> Symbol:
     """The graph that was recorded for an array, as a symbol."""
     if x._entry is None or not x._entry[0].alive:
         raise MXNetError(_NOT_IN_A_GRAPH)
-    copies = {}
-    for node in topological_order([x._entry]):
-        attrs = {} if node.is_variable else param_strings(node.prop, node.given)
-        inputs = [(copies[id(child)], i) for child, i in node.inputs]
-        copies[id(node)] = Node(node.op, node.name, attrs, inputs, node.prop)
+    order = topological_order([x._entry])
+    copies = _copies(order, lambda node: None if node.is_variable else param_strings(node.prop, node.given))
     return Symbol([(copies[id(x._entry[0])], x._entry[1])])
 
 

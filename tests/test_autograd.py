@@ -1,5 +1,9 @@
 """mx.autograd: gradients of recorded calls are those of the same graph bound, by every way to record one."""
 
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -347,3 +351,64 @@ def test_rows_read_by_an_array_that_changes_later(dtype):
     rows[:] = 1
     y.backward()
     assert x.grad.asnumpy().tolist() == [[4, 40], [0, 0], [2, 20]]
+
+
+def test_graphs_that_look_alike_share_a_program_and_no_arrays():
+    autograd._replays.clear()
+    held = []
+    for factor, req in ((1, "write"), (2, "write"), (3, "add"), (4, "add")):
+        a = nd.array([1, 2, 3]) * factor
+        a.attach_grad(req)
+        with autograd.record():
+            y = (a * a).sum()
+        y.backward(retain_graph=factor == 4)
+        np.testing.assert_array_equal(a.grad.asnumpy(), 2 * a.asnumpy())
+        if factor == 4:
+            y.backward()
+            np.testing.assert_array_equal(a.grad.asnumpy(), 4 * a.asnumpy())
+        held += [weakref.ref(each.data) for each in (a, a.grad, y)]
+        del a, y
+    gc.collect()
+    assert len(autograd._replays) == 2  # one for each request
+    assert [ref() for ref in held] == [None] * len(held)
+
+
+def test_a_backward_within_a_backward_of_a_graph_that_looks_the_same():
+    class Cube(autograd.Function):
+        def forward(self, x):
+            self.save_for_backward(x)
+            return x**3
+
+        def backward(self, gradient):
+            (x,) = self.saved_tensors
+            if self.deeper:
+                x = x.copy()
+                np.testing.assert_array_equal(slope(x, False).asnumpy(), 3 * x.asnumpy() ** 2)
+            return 3 * x**2 * gradient
+
+    def slope(x, deeper):
+        x.attach_grad()
+        cube = Cube()
+        cube.deeper = deeper
+        with autograd.record():
+            y = cube(x)
+        y.backward()
+        return x.grad
+
+    for x in (nd.array([1, 2]), nd.array([3, 4])):
+        np.testing.assert_array_equal(slope(x, True).asnumpy(), 3 * x.asnumpy() ** 2)
+
+
+def test_threads_that_record_graphs_which_look_the_same():
+    def steps(start):
+        for k in range(50):
+            a = nd.array([start + k, 2])
+            a.attach_grad()
+            with autograd.record():
+                y = (a * a).sum()
+            y.backward()
+            np.testing.assert_array_equal(a.grad.asnumpy(), [2 * (start + k), 4])
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(steps, range(0, 400, 100)))

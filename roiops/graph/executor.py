@@ -157,15 +157,29 @@ class Executor:
         return not self._device.is_gpu and all(np.issubdtype(each.dtype, np.floating) for each in arrays)
 
     def _build(self, shapes, types) -> None:
-        req = {
-            name: r if self.grad_dict.get(name) is not None else "null" for name, r in self._grad_req.items()
-        }
         self._specs = {}
-        #: Gradients for memory of another dtype: that memory, the request, and where they are computed.
-        self._converted: dict[str, tuple] = {}
         for node in self._order:
             for i in range(node.num_outputs):
                 self._specs[id(node), i] = (shapes[id(node)][i], types[id(node)][i])
+        self._take_arrays()
+        requests = self._requests
+        self._program = build(self._order, self._heads, requests, self._device)
+        #: That of training, where nobody watches each operator.
+        self._merged = self._program
+        self._trains = any(r != "null" for r in requests.values())
+        if self._trains and self._merges and not self._device.is_gpu:
+            self._merged = build(self._order, self._heads, requests, self._device, merged=True)
+        #: Bytes of the buffers that the plan made, shared ones counted once.
+        self.internal_bytes = 0
+        self._bind_first()
+
+    def _take_arrays(self) -> None:
+        """Note the values that have arrays already, and what is done with each gradient."""
+        req = {
+            name: r if self.grad_dict.get(name) is not None else "null" for name, r in self._grad_req.items()
+        }
+        #: Gradients for memory of another dtype: that memory, the request, and where they are computed.
+        self._converted: dict[str, tuple] = {}
         arrays = self._known_values()
         for node in self._order:
             if node.is_variable:
@@ -179,19 +193,15 @@ class Executor:
                     arrays[grad_of((id(node), 0))] = gradient
                     self._converted[node.name] = (grad.data, req[node.name], gradient)
                     req[node.name] = "write"
-        self._requests = req
-        self._program = build(self._order, self._heads, req, self._device)
-        #: That of training, where nobody watches each operator.
-        self._merged = self._program
-        trains = any(r != "null" for r in req.values())
-        if trains and self._merges and not self._device.is_gpu:
-            self._merged = build(self._order, self._heads, req, self._device, merged=True)
-        #: Bytes of the buffers that the plan made, shared ones counted once.
-        self.internal_bytes = 0
-        # What the caller sees is the same in both programs; the other one is bound when it is first needed.
-        self._seen = arrays
+        self._requests, self._seen = req, arrays
+
+    def _bind_first(self) -> None:
+        """Bind the program that is most likely to run, and the arrays that the caller sees.
+
+        Those are the same in both programs; the other one is bound when it is first needed.
+        """
         self._plain = self._inference = None
-        first = self._bind_plain() if trains else self._bind_inference()
+        first = self._bind_plain() if self._trains else self._bind_inference()
         self._seen.update(((id(node), i), first.arrays[id(node), i]) for node, i in self._heads)
         self.outputs = [NDArray(self._seen[id(node), i], self._place(node)) for node, i in self._heads]
         self._head_grads = [
@@ -238,13 +248,30 @@ class Executor:
 
     def _allocate(self, program, arrays, kind: str) -> None:
         """Give every internal value its memory, by the plan; in a parent's blocks where those suffice."""
+        if program.layout is None:
+            program.layout = self._lay_out(program, arrays, kind)
+        slots, slot_sizes, parts = program.layout
+        blocks = self._blocks[kind] = self._lent_blocks.get(kind, [])[: len(slot_sizes)]
+        for slot, size in enumerate(slot_sizes):
+            if slot == len(blocks) or blocks[slot].size < size:
+                blocks[slot : slot + 1] = [memory.zero_bytes(size, self._device)]
+                self.internal_bytes += size
+        places = {value: (slot, 0) for value, slot in slots.items()}
+        places.update((value, (slots[whole], start)) for value, (whole, start) in parts.items())
+        for value, (slot, start) in places.items():
+            if value not in arrays:  # what the caller sees is there already where this is bound again
+                arrays[value] = memory.view_bytes(blocks[slot][start:], *self._spec(value))
+        for value in program.zeros:
+            arrays[value] = devices.zeros(*self._spec(value), self._device)
+
+    def _lay_out(self, program, arrays, kind: str) -> tuple[dict, list[int], dict]:
+        """The slot of each value that has no array, the sizes of slots, and values that lie within others."""
         steps = program.plan_steps()
-        zeros = program.zeros
         sizes = {
             value: bytes_of(*self._spec(value))
             for step in steps
             for value in (*step.reads, *step.writes)
-            if value not in arrays and value not in zeros
+            if value not in arrays and value not in program.zeros
         }
         head_values = {(id(node), i) for node, i in self._heads}
         parts = {}
@@ -259,18 +286,7 @@ class Executor:
                 sizes[grad_of(value)] = bytes_of(*self._spec(value))
         if program.head_grads:
             steps.insert(0, Step(writes=[grad_of(v) for v in program.head_grads if grad_of(v) in sizes]))
-        slots, slot_sizes = plan(steps, sizes, head_values)
-        blocks = self._blocks[kind] = self._lent_blocks.get(kind, [])[: len(slot_sizes)]
-        for slot, size in enumerate(slot_sizes):
-            if slot == len(blocks) or blocks[slot].size < size:
-                blocks[slot : slot + 1] = [memory.zero_bytes(size, self._device)]
-                self.internal_bytes += size
-        for value, slot in slots.items():
-            arrays[value] = memory.view_bytes(blocks[slot], *self._spec(value))
-        for value, (whole, start) in parts.items():
-            arrays[value] = memory.view_bytes(blocks[slots[whole]][start:], *self._spec(value))
-        for value in zeros:
-            arrays[value] = devices.zeros(*self._spec(value), self._device)
+        return *plan(steps, sizes, head_values), parts
 
     def _known_values(self) -> dict:
         """Values between the operators that have their arrays already."""

@@ -63,6 +63,8 @@ class Program:
     unreached: list[str]
     #: The names of the arguments that ask for a gradient, by their values.
     wanted: dict = field(default_factory=dict)
+    #: Where values lie in memory, once that is planned.
+    layout: tuple | None = None
 
     def finished_gradients(self) -> list[list[str]]:
         """For each step of backward, the arguments whose gradients no later step writes."""
