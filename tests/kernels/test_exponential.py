@@ -1,9 +1,11 @@
 """``exp`` in vector registers against the double-precision one, and softmax rows that need care."""
 
+import math
+
 import numpy as np
 import pytest
 
-from roiops.kernels.cpu.network import loss
+from roiops.kernels.cpu.network import curves, loss
 from roiops.kernels.cpu.network.exponential import exp_below_zero
 from roiops.kernels.jit import njit, pretend_threads
 
@@ -24,6 +26,46 @@ def test_exp_is_right_to_a_unit_in_the_last_place():
     out = np.empty_like(ends)
     every(ends, out)
     np.testing.assert_array_equal(out, [1, 1, 0, 0, 0, np.nan])
+
+
+def phi(x):
+    return 0.5 * np.vectorize(math.erfc)(-x * math.sqrt(0.5))
+
+
+def density(x):
+    return np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
+
+CURVES = {
+    curves.ERF: np.vectorize(math.erf),
+    curves.GELU: lambda x: x * phi(x),
+    curves.ELU: lambda x: 1.5 * np.where(x > 0, x, 0.7 * np.expm1(np.minimum(x, 0))),
+    curves.SOFTRELU: lambda x: np.logaddexp(x, 0),
+    curves.GELU_SLOPE: lambda x: phi(x) + x * density(x),
+    curves.ELU_SLOPE: lambda x: 1.5 * np.where(x > 0, 1, 0.7 * np.exp(np.minimum(x, 0))),
+    curves.SOFTRELU_SLOPE: lambda x: -np.expm1(-np.abs(x)),
+}
+
+
+@pytest.mark.parametrize("code", CURVES)
+def test_functions_made_of_exponentials(code):
+    """GELU takes the rounded ``x / sqrt(2)``, which matters far below 0; its slope is 0 somewhere."""
+    x = np.concatenate([np.linspace(-12, 12, 40_001), np.geomspace(1e-20, 1, 100)]).astype(np.float32)
+    x = np.abs(x) if code == curves.SOFTRELU_SLOPE else x
+    with np.errstate(invalid="ignore"):
+        exact = CURVES[code](x.astype(np.float64))
+    out = np.empty_like(x)
+    curves.evaluate(code, x, out, 0.7, 1.5)
+    rtol, atol = {curves.GELU: (2e-5, 1e-37), curves.GELU_SLOPE: (2e-6, 2e-7)}.get(code, (2e-6, 1e-37))
+    np.testing.assert_allclose(out, exact, rtol=rtol, atol=atol)
+    times = x.copy()
+    curves.evaluate(code, times, times, 0.7, 1.5, times)  # in place
+    np.testing.assert_array_equal(times, out * x)
+    ends = np.array([0, np.inf, np.nan], np.float32)
+    curves.evaluate(code, ends, ends, 0.7, 1.5)
+    at_end = {curves.ELU: np.inf, curves.GELU: np.inf, curves.SOFTRELU: np.inf, curves.ELU_SLOPE: 1.5}
+    assert ends[1] == at_end.get(code, 1) or (code == curves.GELU_SLOPE and np.isnan(ends[1]))
+    assert np.isnan(ends[2])
 
 
 def exact_softmax(x, log):

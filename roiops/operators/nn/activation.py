@@ -72,9 +72,9 @@ class LeakyReLUOp(DenseOperator):
             mask[...] = random.generator().uniform(low, high, data.shape)
             np.multiply(data, np.where(data > 0, data.dtype.type(1), mask), out=out)
         elif kind in ("elu", "selu"):
-            _elu(data, *self._exponential, out)
+            act.elu(data, *self._exponential, out)
         elif kind == "gelu":
-            act.gelu(data.reshape(-1), out.reshape(-1))
+            act.gelu(data, out)
         else:
             rows, slope = self._rows(data, in_data)
             act.leaky(rows, slope, out.reshape(rows.shape))
@@ -88,9 +88,9 @@ class LeakyReLUOp(DenseOperator):
         if kind == "rrelu" and ctx.is_train:
             np.multiply(head, np.where(data > 0, data.dtype.type(1), out_data[1]), out=target)
         elif kind in ("elu", "selu"):
-            _elu_backward(head, data, *self._exponential, target)
+            act.elu_backward(head, data, *self._exponential, target)
         elif kind == "gelu":
-            act.gelu_backward(head.reshape(-1), data.reshape(-1), target.reshape(-1))
+            act.gelu_backward(head, data, target)
         else:
             rows, slope = self._rows(data, in_data)
             grad_slope = self.scratch("slope", slope.shape, np.float64)
@@ -117,21 +117,6 @@ class LeakyReLUOp(DenseOperator):
             return grad_slope.reshape(gamma.shape)
         by_channel = grad_slope.reshape(data.shape[:2]).sum(axis=0)
         return (by_channel.sum() if gamma.size == 1 else by_channel).reshape(gamma.shape)
-
-
-def _elu(data, alpha, scale, out):
-    negative = np.expm1(np.minimum(data, 0))
-    negative *= alpha
-    np.copyto(negative, data, where=data > 0)
-    np.multiply(negative, scale, out=out)
-
-
-def _elu_backward(head, data, alpha, scale, target):
-    slope = np.exp(np.minimum(data, 0))
-    slope *= alpha
-    slope[data > 0] = 1
-    slope *= scale
-    np.multiply(head, slope, out=target)
 
 
 @register("LeakyReLU")

@@ -55,9 +55,19 @@ def _special(name, x):
     return value.reshape(x.shape).astype(x.dtype, copy=False)
 
 
-_erf, _erfinv, _gamma, gammaln, digamma = (
-    functools.partial(_special, name) for name in ("erf", "erfinv", "gamma", "gammaln", "digamma")
+_erfinv, _gamma, gammaln, digamma = (
+    functools.partial(_special, name) for name in ("erfinv", "gamma", "gammaln", "digamma")
 )
+
+
+def _erf(x):
+    if x.dtype != np.float32:
+        return _special("erf", x)
+    from ...kernels.cpu.network import curves
+
+    out = np.empty(x.shape, x.dtype)
+    curves.evaluate(curves.ERF, np.ascontiguousarray(x), out)
+    return out
 
 
 def _within(floor, ceiling):

@@ -9,7 +9,7 @@ from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken, within
 from ..scratch import Repeated
 from ..vector import FIXED_LANES, greater, load, multiply_add, pointer_to, scaled, select, splat, store
-from . import chain
+from . import chain, curves
 from .recurrent import sigmoid
 
 #: Gradients of fewer numbers stay in a cache from one pass of NumPy to the next.
@@ -27,9 +27,16 @@ def forward(kind, data, out):
     elif kind == "sigmoid":
         bind(kind, data, out)()
     elif kind == "softrelu":
-        np.logaddexp(data, data.dtype.type(0), out=out)
+        _softrelu(data, out)
     else:
         np.divide(data, 1 + np.abs(data), out=out)
+
+
+def _softrelu(data, out):
+    if data.dtype == np.float32:
+        curves.evaluate(curves.SOFTRELU, data, out)
+    else:
+        np.logaddexp(data, data.dtype.type(0), out=out)
 
 
 def _relu(data, out):
@@ -60,6 +67,9 @@ def backward(kind, grad_out, out, grad_data):
         else:
             flat = (array.reshape(-1) for array in (grad_out, out, grad_data))
             _relu_backward.by(num_threads(out.size / 4))(*flat)
+        return
+    if kind == "softrelu" and out.dtype == np.float32:
+        curves.evaluate(curves.SOFTRELU_SLOPE, out, grad_data, factors=grad_out)
         return
     if kind == "tanh":
         slope = 1 - np.square(out)
@@ -132,17 +142,53 @@ def leaky_backward(share, grad_out, data, slope, grad_data, grad_slope):
         grad_slope[row] = total
 
 
+def gelu(data, out):
+    """``x * Phi(x)``."""
+    if data.dtype == np.float32:
+        curves.evaluate(curves.GELU, data, out)
+    else:
+        _gelu(data.reshape(-1), out.reshape(-1))
+
+
+def gelu_backward(grad_out, data, grad_data):
+    if data.dtype == np.float32:
+        curves.evaluate(curves.GELU_SLOPE, data, grad_data, factors=grad_out)
+    else:
+        _gelu_backward(grad_out.reshape(-1), data.reshape(-1), grad_data.reshape(-1))
+
+
 @parallel
-def gelu(share, data, out):
-    """``x * Phi(x)``, on flat arrays."""
+def _gelu(share, data, out):
     for i in within(share, data.size):
         x = data[i]
         out[i] = 0.5 * x * (1 + math.erf(x * math.sqrt(0.5)))
 
 
 @parallel
-def gelu_backward(share, grad_out, data, grad_data):
+def _gelu_backward(share, grad_out, data, grad_data):
     for i in within(share, data.size):
         x = data[i]
         slope = 0.5 * (1 + math.erf(x * math.sqrt(0.5))) + x * math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
         grad_data[i] = grad_out[i] * slope
+
+
+def elu(data, alpha, scale, out):
+    """``scale * x`` above 0, else ``scale * alpha * (exp(x) - 1)``."""
+    if data.dtype == np.float32:
+        curves.evaluate(curves.ELU, data, out, alpha, scale)
+        return
+    negative = np.expm1(np.minimum(data, 0))
+    negative *= alpha
+    np.copyto(negative, data, where=data > 0)
+    np.multiply(negative, scale, out=out)
+
+
+def elu_backward(grad_out, data, alpha, scale, grad_data):
+    if data.dtype == np.float32:
+        curves.evaluate(curves.ELU_SLOPE, data, grad_data, alpha, scale, grad_out)
+        return
+    slope = np.exp(np.minimum(data, 0))
+    slope *= alpha
+    slope[data > 0] = 1
+    slope *= scale
+    np.multiply(grad_out, slope, out=grad_data)

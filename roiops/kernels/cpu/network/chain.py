@@ -140,7 +140,7 @@ def _sigmoid(values, count):
 
 
 @inner
-def _copy(source, at, target, to, count):
+def copy(source, at, target, to, count):
     for i in range(np.uint64(count)):
         target[np.uint64(to) + i] = source[np.uint64(at) + i]
 
@@ -156,7 +156,7 @@ def _chain(share, data, table, numbers, others, columns, out):
         group, part = divmod(block, parts)
         row, start = group * height, group * height * columns + part * _BLOCK
         count = min(min(rows, row + height) * columns - start, _BLOCK)
-        _copy(data, start, values, 0, count)
+        copy(data, start, values, 0, count)
         for i in range(table.shape[0]):
             code, kind, which, each = table[i]
             if code == SIGMOID:
@@ -169,4 +169,4 @@ def _chain(share, data, table, numbers, others, columns, out):
                 for first in range(0, count, columns):
                     place = (row + first // columns) // each
                     _by_number(code, values, first, min(first + columns, count), others[which][place])
-        _copy(values, 0, out, start, count)
+        copy(values, 0, out, start, count)
