@@ -1,5 +1,7 @@
 """What golden files and gradients do not reach: nothing at all, NaN, integers, hostile indices, inference."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -306,6 +308,25 @@ def test_equal_entries_keep_their_order():
     values, indices = run("topk", data, k=2, ret_typ="both", dtype="int32")
     assert (values.tolist(), indices.tolist(), indices.dtype) == ([[3, 3]], [[1, 2]], np.int32)
     assert run("argmax", data, axis=1).tolist() == [1]
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+@pytest.mark.parametrize("what", ["all different", "equal ones", "NaN"])
+@pytest.mark.parametrize(("shape", "axis"), [((50, 90), 1), ((3, 70, 25), 1), ((5000,), None), ((64, 65), 0)])
+def test_the_first_of_many_entries(shape, axis, what, ascending):
+    data = np.random.default_rng(0).permutation(math.prod(shape)).reshape(shape).astype(np.float32)
+    if what == "equal ones":
+        data = data % 7
+    if what == "NaN":
+        data[data % 11 == 0] = np.nan
+    flat = data.reshape(-1) if axis is None else data
+    place = axis or 0
+    # NaN are the last in ascending order, and the first in descending.
+    key = flat if ascending else np.where(np.isnan(flat), -np.inf, -flat)
+    order = np.argsort(key, axis=place, kind="stable")
+    expected = np.take(order, range(7), place)
+    found = run("topk", data, k=7, axis=axis, is_ascend=ascending, dtype="int32")
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_sorting_smallest_integers():
