@@ -44,7 +44,11 @@ class UpSamplingOp(DenseOperator):
             part = head if p.multi_input_mode == "sum" else head[:, first : first + data.shape[1]]
             first += data.shape[1]
             if target is not None:
-                np.sum(_blocks(part, data.shape), axis=(3, 5), out=target)
+                # Rows first: NumPy sums over a short last axis number by number.
+                rows = np.add.reduce(_blocks(part, data.shape), axis=3)
+                np.copyto(target, rows[..., 0])
+                for column in range(1, rows.shape[-1]):
+                    target += rows[..., column]
 
     def _window(self):
         scale = self.params.scale
