@@ -11,6 +11,8 @@ import math
 import numpy as np
 
 BLOCK = 32768
+#: Numbers of a strided array that are worth a kernel made for one copy.
+_LARGE = 1 << 17
 #: Bytes of a row that are copied as one item, at most.
 _RUN = 64
 
@@ -58,9 +60,19 @@ def evaluate(function, inputs, out, req="write", exact=False):
                 value = value.astype(out.dtype)  # whole numbers are added, as in MXNet
             np.add(out, value, out=out, casting="unsafe")
         elif value is not out:
-            np.copyto(out, value, casting="unsafe")
+            _copy(value, out)
         return
     bind(function, inputs, out, req, exact)()
+
+
+def _copy(value, target):
+    dense = isinstance(value, np.ndarray) and value.flags.c_contiguous and target.flags.c_contiguous
+    if target.size < _LARGE or dense or not isinstance(value, np.ndarray):
+        np.copyto(target, value, casting="unsafe")
+        return
+    from ..kernels.cpu.tensor import copies  # brings numba: not before it is needed
+
+    copies.copy(value, target)
 
 
 def copy_each(values, targets, req):

@@ -92,12 +92,24 @@ def update_calls():
             yield name, lambda call=operator, arrays=arrays: call(*arrays, out=arrays[0], lr=0.1)
 
 
+def float64_calls():
+    """Operators that have kernels for float64 alone."""
+    data = mx.nd.ones((2, 3), dtype="float64")
+    data.attach_grad()
+    for name, params in (("erf", {}), ("LeakyReLU", {"act_type": "gelu"})):
+        with mx.autograd.record():
+            result = getattr(mx.nd, name)(data, **params)
+        yield name, result.backward
+
+
 def bound_calls():
     """Operators whose kernels run in bound graphs alone."""
     data = mx.sym.Variable("data")
     pad = mx.sym.Pad(data, mode="constant", pad_width=(0, 0, 0, 0, 1, 2, 3, 1), constant_value=2)
     yield "Pad", pad.simple_bind(mx.cpu(), grad_req="null", data=(2, 3, 5, 7)).forward
     part = mx.sym.slice(data, begin=(0, 1, 1, 2), end=(2, 5, 70, 81))
+    turned = mx.sym.transpose(data, axes=(0, 2, 1))
+    yield "transpose", turned.simple_bind(mx.cpu(), grad_req="null", data=(2, 171, 103)).forward
     yield "slice", part.simple_bind(mx.cpu(), grad_req="null", data=(2, 6, 71, 90)).forward
 
 
@@ -105,7 +117,7 @@ def main(room=""):
     for module in pkgutil.walk_packages(cpu.__path__, f"{cpu.__name__}."):
         importlib.import_module(module.name)
     more = () if room else (update_calls(), forced_calls(), random_calls(RANDOM))
-    for name, call in itertools.chain(golden_calls(room), bound_calls(), *more):
+    for name, call in itertools.chain(golden_calls(room), float64_calls(), bound_calls(), *more):
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")

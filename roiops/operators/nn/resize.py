@@ -44,16 +44,22 @@ class UpSamplingOp(DenseOperator):
             part = head if p.multi_input_mode == "sum" else head[:, first : first + data.shape[1]]
             first += data.shape[1]
             if target is not None:
-                # Rows first: NumPy sums over a short last axis number by number.
-                rows = np.add.reduce(_blocks(part, data.shape), axis=3)
-                np.copyto(target, rows[..., 0])
-                for column in range(1, rows.shape[-1]):
-                    target += rows[..., column]
+                blocks = _blocks(part, data.shape)
+                _sum_over(4, _sum_over(3, blocks, np.empty_like(blocks[:, :, :, 0])), target)
 
     def _window(self):
         scale = self.params.scale
         kernel, pad = 2 * scale - scale % 2, scale // 2
         return (1, kernel, kernel), (1, scale, scale), (1, 1, 1), (0, pad, pad)
+
+
+def _sum_over(axis, data, out):
+    """``np.sum(data, axis, out=out)``, which takes long where the axis is short."""
+    first, *rest = np.moveaxis(data, axis, 0)
+    np.copyto(out, first)
+    for each in rest:
+        out += each
+    return out
 
 
 def _blocks(part, shape):

@@ -589,6 +589,29 @@ def test_bound_slices_of_many_numbers(name, params, part, dtype):
     np.testing.assert_array_equal(found, data[part])
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((2, 40, 61, 57), (0, 2, 3, 1)),
+        ((2, 61, 57, 40), (0, 3, 1, 2)),
+        ((301, 511), (1, 0)),
+        ((2, 17, 33, 130), (0, 1, 3, 2)),
+        ((2, 3, 200, 130), (0, 2, 3, 1)),
+        ((9, 40, 12, 64), (2, 0, 3, 1)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_axes_of_many_numbers_that_change_places(shape, axes, dtype):
+    data = mx.nd.array(np.random.default_rng(0).standard_normal(shape), dtype=dtype)
+    symbol = mx.sym.transpose(mx.sym.var("data", dtype=dtype), axes=axes)
+    expected = data.asnumpy().transpose(axes)
+    bound = symbol.bind(mx.cpu(), {"data": data}, {"data": mx.nd.zeros(shape, dtype=dtype)})
+    np.testing.assert_array_equal(bound.forward()[0].asnumpy(), expected)
+    bound.backward(mx.nd.array(expected, dtype=dtype))
+    np.testing.assert_array_equal(bound.grad_arrays[0].asnumpy(), data.asnumpy())
+    np.testing.assert_array_equal(mx.nd.transpose(data, axes=axes).asnumpy(), expected)
+
+
 @pytest.mark.parametrize("shape", [(1, 2, 64, 31, 33), (3, 250, 200), (2, 3, 20_000), (1, 1, 40_000)])
 def test_sums_of_a_few_large_arrays(shape):
     data = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)

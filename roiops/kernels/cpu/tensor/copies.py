@@ -1,4 +1,4 @@
-"""Float32 arrays with any strides, copied run by run, by threads."""
+"""Float32 arrays with any strides, copied by threads: run by run, or square by square where they turn."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from ...jit import Calls, parallel
 from ...shares import within
 from ..product.panels import copy_run
 from ..scratch import Repeated
+from ..vector import BLOCK, transpose_block
 
 #: Numbers of an array, and of a run of them that lie side by side, from which on this is faster than NumPy.
 _LARGE, _LONG = 1 << 15, 16
@@ -21,6 +22,24 @@ def _copy_runs(share, source, target, counts, source_steps, target_steps, length
         to = i * target_steps[0] + j * target_steps[1]
         for k in range(counts[2]):
             copy_run(source, at + k * source_steps[2], target, to + k * target_steps[2], length)
+
+
+@parallel(makes_arrays=False)
+def _turn(share, source, target, counts, source_steps, target_steps):
+    """The last axis but one lies in one piece in the source, the last one in the target.
+
+    The last squares overlap with those before.
+    """
+    width, height = counts[1], counts[2]
+    columns = (width + BLOCK - 1) // BLOCK
+    for line in within(share, counts[0] * columns):
+        i, column = divmod(np.int64(line), columns)
+        x = min(column * BLOCK, width - BLOCK)
+        at, to = i * source_steps[0] + x, i * target_steps[0] + x * target_steps[1]
+        for band in range(0, height, BLOCK):
+            y = min(band, height - BLOCK)
+            row = at + y * source_steps[2]
+            transpose_block(source, row, source_steps[2], BLOCK, target, to + y, target_steps[1])
 
 
 def _axes(source, target) -> list:
@@ -48,7 +67,14 @@ def bind(source, target):
     if source.shape != target.shape or min(*source.strides, *target.strides) < 0:
         return None
     (length, *_), *axes = _axes(source, target)
-    if length < _LONG or len(axes) > 3:
+    turns = length == 1
+    if turns:  # the axis that lies in one piece in the source, and that in the target, are the last
+        axes.sort(key=lambda axis: 2 * (axis[2] == 4) + (axis[1] == 4), reverse=True)
+        if len(axes) < 2 or len(axes) > 3 or axes[0][2] != 4 or axes[1][1] != 4:
+            return None
+        if min(axes[0][0], axes[1][0]) < BLOCK:
+            return None
+    elif length < _LONG or len(axes) > 3:
         return None
     axes = [(1, 0, 0)] * (3 - len(axes)) + axes[::-1]
     counts, *steps = (tuple(int(n) for n in each) for each in zip(*axes, strict=True))
@@ -57,6 +83,8 @@ def bind(source, target):
         extent = length + sum((n - 1) * step for n, step in zip(counts, each, strict=True)) // 4
         flat.append(np.lib.stride_tricks.as_strided(array, (extent,), (4,)))
     steps = [tuple(step // 4 for step in each) for each in steps]
+    if turns:
+        return Repeated(Calls(), target.size / 4, lambda threads: [(_turn, threads, *flat, counts, *steps)])
     work = target.size / 4 + target.size // length * _RUN
     return Repeated(Calls(), work, lambda threads: [(_copy_runs, threads, *flat, counts, *steps, length)])
 
@@ -65,6 +93,6 @@ def copy(source, target):
     """``target[...] = source``"""
     call = bind(source, target)
     if call is None:
-        np.copyto(target, source)
+        np.copyto(target, source, casting="unsafe")
     else:
         call()
