@@ -75,11 +75,13 @@ class LeakyReLUOp(DenseOperator):
             act.elu(data, *self._exponential, out)
         elif kind == "gelu":
             act.gelu(data, out)
-        else:
-            rows, slope = self._rows(data, in_data)
+        elif kind == "prelu":
+            rows, slope = self._rows(*in_data)
             act.leaky(rows, slope, out.reshape(rows.shape))
+        else:
+            act.bent(data, self._slope, out)
             if kind == "rrelu" and out_data[1] is not None:
-                out_data[1][...] = slope[0]
+                out_data[1][...] = self._slope
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         kind, head, data = self.params.act_type, out_grad[0], in_data[0]
@@ -91,22 +93,26 @@ class LeakyReLUOp(DenseOperator):
             act.elu_backward(head, data, *self._exponential, target)
         elif kind == "gelu":
             act.gelu_backward(head, data, target)
+        elif kind != "prelu":
+            act.bent_backward(head, data, self._slope, target)
         else:
-            rows, slope = self._rows(data, in_data)
+            rows, slope = self._rows(*in_data)
             grad_slope = self.scratch("slope", slope.shape, np.float64)
             act.leaky_backward(head.reshape(rows.shape), rows, slope, target.reshape(rows.shape), grad_slope)
-            if kind == "prelu" and in_grad[1] is not None:
+            if in_grad[1] is not None:
                 in_grad[1][...] = self._sum_slopes(grad_slope, data, in_grad[1])
 
-    def _rows(self, data, in_data):
-        """The data as rows of one slope each, and those slopes."""
+    @property
+    def _slope(self):
         p = self.params
-        if p.act_type != "prelu":
-            mean = (p.lower_bound + p.upper_bound) / 2
-            return data.reshape(1, -1), np.full(1, p.slope if p.act_type == "leaky" else mean, data.dtype)
-        gamma = in_data[1].reshape(-1)
-        if in_data[1].ndim > 1:
-            return data.reshape(gamma.size, math.prod(data.shape[in_data[1].ndim :])), gamma
+        return p.slope if p.act_type == "leaky" else (p.lower_bound + p.upper_bound) / 2
+
+    @staticmethod
+    def _rows(data, slopes):
+        """The data as rows of one slope each, and those slopes."""
+        gamma = slopes.reshape(-1)
+        if slopes.ndim > 1:
+            return data.reshape(gamma.size, math.prod(data.shape[slopes.ndim :])), gamma
         channels = data.shape[1] if data.ndim > 1 else 1
         rows = data.reshape(data.shape[0] * channels, math.prod(data.shape[2:]))
         return rows, np.tile(np.broadcast_to(gamma, channels), data.shape[0])

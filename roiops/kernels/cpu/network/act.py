@@ -65,8 +65,7 @@ def backward(kind, grad_out, out, grad_data):
         if out.size < _LARGE or grad_out.dtype != out.dtype or grad_data.dtype != out.dtype:
             np.multiply(grad_out, out > 0, out=grad_data)
         else:
-            flat = (array.reshape(-1) for array in (grad_out, out, grad_data))
-            _relu_backward.by(num_threads(out.size / 4))(*flat)
+            bent_backward(grad_out, out, 0, grad_data)
         return
     if kind == "softrelu" and out.dtype == np.float32:
         curves.evaluate(curves.SOFTRELU_SLOPE, out, grad_data, factors=grad_out)
@@ -104,19 +103,30 @@ def _relu_forward(share, data, out):
             out[i] = zero if data[i] < zero else data[i] + zero
 
 
+def bent(data, slope, out):
+    """The data where they are above 0, elsewhere times ``slope``; all of one dtype."""
+    bent_backward(data, data, slope, out)
+
+
+def bent_backward(grad_out, known, slope, grad_data):
+    """``grad_out`` where ``known`` is above 0, elsewhere times ``slope``; all of one dtype."""
+    flat = (array.reshape(-1) for array in (grad_out, known, grad_data))
+    _bent_backward.by(num_threads(known.size / 4))(known.dtype.type(slope), *flat)
+
+
 @parallel
-def _relu_backward(share, grad_out, out, grad_data):
+def _bent_backward(share, below, grad_out, known, grad_data):
     """On flat arrays, in vectors: the compiler makes none where one array may be the other."""
-    size = out.size
-    zero = splat(out.dtype.type(0))
+    size = known.size
+    zero = splat(known.dtype.type(0))
     for block in taken(share, (size + _BLOCK - 1) // _BLOCK):
         start, whole, stop = _ends(block, size)
         for i in range(start, whole, FIXED_LANES):
             slope = load(pointer_to(grad_out), i)
-            passed = greater(load(pointer_to(out), i), zero)
-            store(pointer_to(grad_data), i, select(passed, slope, scaled(out.dtype.type(0), slope)))
+            passed = greater(load(pointer_to(known), i), zero)
+            store(pointer_to(grad_data), i, select(passed, slope, scaled(below, slope)))
         for i in range(whole, stop):
-            grad_data[i] = grad_out[i] * out.dtype.type(out[i] > 0)
+            grad_data[i] = grad_out[i] * (known.dtype.type(1) if known[i] > 0 else below)
 
 
 @parallel
