@@ -119,6 +119,15 @@ MISTAKES = {
         "no attribute 'list_argument'; did you mean 'list_arguments'",
     ),
     "a misspelt method of an array": (lambda: mx.nd.zeros((2,)).asnumppy(), "; did you mean 'asnumpy'"),
+    "a symbol and an array": (
+        lambda: net() * DATA,
+        "a Symbol goes with a Symbol or a number, got ndarray; an array is given to a Variable when the graph is",
+    ),
+    "an array and a symbol": (lambda: DATA + net(), "a Symbol goes with a Symbol or a number, got ndarray"),
+    "a function of a symbol and an array": (
+        lambda: mx.sym.maximum(net(), DATA),
+        "a Symbol goes with a Symbol or a number, got ndarray",
+    ),
     "a shape that is a number": (
         lambda: net().infer_shape(data=8),
         "infer_shape: data must be a tuple of whole numbers, got 8",

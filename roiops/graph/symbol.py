@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes, registry
-from ..errors import DTypeError, FormatError, GraphError, nearest
+from ..errors import DTypeError, FormatError, GraphError, InputError, nearest
 from ..ndarray import files
 from ..shapes import from_user, to_user
 from . import json_format
@@ -497,13 +497,16 @@ def _shape_given(what: str, shape):
 
 
 def _arithmetic(left: Symbol, right, op: str | None, scalar_op: str) -> Symbol:
-    if isinstance(right, Symbol):
-        if op is None:
-            return NotImplemented
+    if isinstance(right, Symbol) and op is not None:
         return _apply(op, left, right)
     if isinstance(right, numbers.Number | np.number):
         return _apply(scalar_op, left, scalar=right)
-    return NotImplemented
+    if op in ("_equal", "_not_equal"):  # Python compares identities
+        return NotImplemented
+    raise InputError(
+        f"a Symbol goes with a Symbol or a number, got {type(right).__name__}; an array is given to a "
+        "Variable when the graph is bound"
+    )
 
 
 #: Python's infix operators: MXNet's for two symbols, for symbol and number, and for number and symbol.
