@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from .kernels import claims
-from .processors import share
+from .processors import number_asked, share
 
 #: Processes at most, if nobody says more, and bytes that all helpers together may take for arrays.
 _MOST, _BYTES = 8, 1 << 30
@@ -41,10 +41,7 @@ def at_most(count: int | None):
 
 def jobs() -> int:
     """How many processes compile: as :func:`at_most` or ROIOPS_JOBS says, or one for each thread."""
-    wanted, asked = _Wanted.jobs, os.environ.get("ROIOPS_JOBS", "")
-    if wanted is None and asked.isdecimal():
-        wanted = int(asked)
-    return max(1, min(share().threads, _MOST) if wanted is None else wanted)
+    return _Wanted.jobs or number_asked("ROIOPS_JOBS") or min(share().threads, _MOST)
 
 
 @functools.cache

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from .errors import ParamError
+
 
 class Share(NamedTuple):
     """A number of threads, and in words what it comes from."""
@@ -23,6 +25,14 @@ def usable() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def number_asked(variable: str) -> int | None:
+    """The number above 0 that an environment variable holds; None where it is not set."""
+    asked = os.environ.get(variable, "").strip()
+    if asked and not (asked.isdecimal() and int(asked)):
+        raise ParamError(f"{variable} must be a whole number above 0, got {asked!r}")
+    return int(asked) if asked else None
+
+
 @functools.cache
 def share(root="/") -> Share:
     """How many threads kernels use where nothing in the program says otherwise.
@@ -30,10 +40,11 @@ def share(root="/") -> Share:
     ``NUMBA_NUM_THREADS`` is taken as it is. Else it is the least of what may be used: the processors, the
     quota of the container, and ``OMP_NUM_THREADS``.
     """
+    asked = number_asked("NUMBA_NUM_THREADS")
     import numba
 
     most = numba.config.NUMBA_NUM_THREADS
-    if os.environ.get("NUMBA_NUM_THREADS"):
+    if asked:
         return Share(most, "NUMBA_NUM_THREADS")
     found = [Share(most, "the processors that this process may use")]
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

@@ -22,7 +22,7 @@ ALLOWED = {
     "recording": set(),
     "dtypes": set(),
     "context": {"errors"},
-    "processors": set(),
+    "processors": {"errors"},
     "params": {"errors", "dtypes"},
     "kernels": {"errors", "context", "dtypes", "processors"},
     "compiling": {"processors", "kernels"},

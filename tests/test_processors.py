@@ -8,7 +8,8 @@ import sys
 import numba
 import pytest
 
-from roiops import processors
+from roiops import compiling, processors
+from roiops.errors import ParamError
 from roiops.kernels.cpu.product import caches
 
 
@@ -85,6 +86,33 @@ def test_what_the_user_asks_for_is_kept(tmp_path, monkeypatch):
     )
     asked = found(monkeypatch, tmp_path, 8, NUMBA_NUM_THREADS="8", OMP_NUM_THREADS="3")
     assert asked == (8, "NUMBA_NUM_THREADS")
+
+
+@pytest.mark.parametrize("asked", ["0", "-2", "two", "²"])
+def test_a_setting_that_is_no_number_is_named(tmp_path, monkeypatch, asked):
+    with pytest.raises(ParamError, match=f"NUMBA_NUM_THREADS must be a whole number above 0, got '{asked}'"):
+        found(monkeypatch, tmp_path, NUMBA_NUM_THREADS=asked)
+    monkeypatch.setenv("ROIOPS_JOBS", asked)
+    with pytest.raises(ParamError, match=f"ROIOPS_JOBS must be a whole number above 0, got '{asked}'"):
+        compiling.jobs()
+
+
+@pytest.mark.skipif(processors.usable() < 2, reason="needs two processors")
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ({"NUMBA_NUM_THREADS": "0"}, "error: NUMBA_NUM_THREADS must be a whole number above 0, got '0'"),
+        (
+            {"NUMBA_THREADING_LAYER": "foo"},
+            "does not work: NUMBA_THREADING_LAYER is foo: The threading layer",
+        ),
+    ],
+)
+def test_the_doctor_names_the_setting_that_stops_numba(setting, told):
+    command = [sys.executable, "-m", "roiops", "doctor", "--quick"]
+    done = subprocess.run(command, env={**os.environ, **setting}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert told in done.stdout + done.stderr
 
 
 def test_fewer_processors_than_the_quota(tmp_path, monkeypatch):

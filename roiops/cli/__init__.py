@@ -16,6 +16,7 @@ import warnings
 
 from .._version import __version__
 from ..errors import MXNetError
+from ..processors import number_asked
 from .blocks import import_module
 
 COMMANDS = ("inspect", "run", "convert", "ops", "bench", "doctor", "explain", "warmup")
@@ -90,6 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     show = args.traceback or os.environ.get("ROIOPS_TRACEBACK", "0") not in ("", "0")
     usual, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
+        number_asked("NUMBA_NUM_THREADS")  # before numba itself refuses it, without a name
         for name in getattr(args, "imports", ()):
             import_module(name, f"--import {name}")
         return args.execute(args) or 0

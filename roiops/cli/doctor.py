@@ -31,7 +31,7 @@ def execute(args) -> int:
     sections = [
         ("Python and packages", _versions()),
         ("Processor", _processor()),
-        ("Threads", _threads()),
+        ("Threads", _threads(failures)),
         ("BLAS of NumPy", _blas()),
         ("GPU", _gpu()),
         ("Caches of compiled kernels", _caches(failures)),
@@ -84,9 +84,11 @@ def _processor():
         yield "vectors", ", ".join(vectors)
 
 
-def _threads():
+def _threads(failures):
     import numba
 
+    from ..errors import MXNetError
+    from ..kernels.jit import num_threads
     from ..processors import share
 
     threads, reason = share()
@@ -100,6 +102,10 @@ def _threads():
         except ImportError:
             continue
     yield "layers available", ", ".join(available) or "none"
+    try:
+        num_threads()  # starts them
+    except MXNetError as error:
+        failures.append(str(error))
 
 
 def _blas():

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
+from ..errors import ParamError
 from ..processors import share
 from .numba_insides.addresses import separate_call
 from .numba_insides.cache import as_kernel, remember_source
@@ -310,9 +311,14 @@ def _start_threads() -> str:
     if {"OMP_WAIT_POLICY", *ours} & set(os.environ):
         ours = {}
     os.environ.update(ours)
-    numba.get_num_threads()
-    for name in ours:
-        del os.environ[name]
+    try:
+        numba.get_num_threads()
+    except ValueError as error:  # an unknown layer, or one that is not installed
+        told = " ".join(str(error).split())
+        raise ParamError(f"NUMBA_THREADING_LAYER is {numba.config.THREADING_LAYER}: {told}") from error
+    finally:
+        for name in ours:
+            del os.environ[name]
     return numba.threading_layer()
 
 
