@@ -115,6 +115,8 @@ class Preprocessing:
                 if any(side < 1 or side != int(side) for side in sides):
                     raise SettingsError(f"{name} must be whole numbers above 0, got {given!r}")
                 setattr(self, name, tuple(map(int, sides)))
+        if self.resize and (self.short_side or self.max_side):
+            raise SettingsError("resize is the whole size: give it, or short_side and max_side")
 
     @classmethod
     def of(cls, preset: str = "raw", **chosen) -> "Preprocessing":

@@ -143,6 +143,10 @@ def test_folders_and_patterns_stand_for_their_pictures(tmp_path):
         ({"resize": "24x24"}, r"resize \(height, width\) must be 2 finite numbers, got '24x24'"),
         ({"resize": (24.7, 24)}, r"resize must be whole numbers above 0, got \(24.7, 24\)"),
         ({"crop": (0, 24)}, r"crop must be whole numbers above 0, got \(0, 24\)"),
+        (
+            {"resize": (24, 24), "short_side": 9},
+            "resize is the whole size: give it, or short_side and max_side",
+        ),
         ({"crop": 24}, r"crop \(height, width\) must be 2 finite numbers, got 24"),
     ],
 )
