@@ -3,7 +3,7 @@
 import inspect
 import json
 
-from ..errors import ParamError, RegistryError, nearest
+from ..errors import InputError, ParamError, RegistryError, nearest
 
 __all__ = ["REQUIRED", "Declared", "Factory"]
 
@@ -40,7 +40,12 @@ class Declared:
         bound = self._row.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
-        super().__init__(**given.pop("kwargs", {}), **{name: given[name] for name in self._of_base})
+        others = given.pop("kwargs", {})
+        if others:
+            declares = next((each for each in type(self).__mro__ if "__signature__" in vars(each)), None)
+            if declares and (message := _unknown(declares, others)):
+                raise InputError(message)
+        super().__init__(**others, **{name: given[name] for name in self._of_base})
         self._set_up(**{name: given[name] for name in self._own})
 
     def _set_up(self, **given):
@@ -104,14 +109,20 @@ class Factory:
         try:
             return klass(*args, **kwargs)
         except TypeError:
-            known = _parameters(klass)
-            unknown = next((name for name in kwargs if name not in known), None)
-            if unknown is None:
+            message = _unknown(klass, kwargs)
+            if message is None:
                 raise
-            takes = f"it takes: {', '.join(known) or 'none'}"
-            raise ParamError(
-                f"{klass.__name__}: unknown parameter {unknown!r}{nearest(unknown, known)} ({takes})"
-            ) from None
+            raise ParamError(message) from None
+
+
+def _unknown(klass: type, given) -> str | None:
+    """What to say of the first name that a class is not made with; None where there is none."""
+    known = _parameters(klass)
+    for name in given:
+        if name not in known:
+            takes = ", ".join(known) or "none"
+            return f"{klass.__name__}: unknown parameter {name!r}{nearest(name, known)} (it takes: {takes})"
+    return None
 
 
 def _parameters(klass: type) -> list[str]:

@@ -442,6 +442,8 @@ def test_arguments_of_layers_are_told():
         nn.Conv2D()
     with pytest.raises(TypeError, match="too many positional arguments"):
         nn.GlobalAvgPool2D("NCHW", 3)
+    with pytest.raises(TypeError, match="Conv2D: unknown parameter 'stride'; did you mean 'strides'"):
+        nn.Conv2D(3, 3, stride=2)
 
     class Mine(nn.Conv2D):
         def __init__(self, channels):
