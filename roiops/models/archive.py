@@ -45,8 +45,9 @@ def load(
         raise GraphError(
             "load: an epoch goes with the prefix of a saved model; give the parameters themselves"
         )
+    params_source = source
     if not isinstance(params, dict):
-        params = all_params(params)
+        params_source, params = str(params), all_params(params)
     whole = symbol
     if outputs is not None:
         internals = symbol.get_internals()
@@ -64,7 +65,7 @@ def load(
             f"; outputs that can be computed without them: {others} (choose with outputs=)" if others else ""
         )
         raise GraphError(message + hint)
-    _check_names(order, whole.list_inputs(), params, source, allow_missing)
+    _check_names(order, whole.list_inputs(), params, params_source, allow_missing)
     if dtype is not None:
         params = {name: array.astype(dtype, copy=False) for name, array in params.items()}
     return ArchivedModel(symbol, params, source)

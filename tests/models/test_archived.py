@@ -188,7 +188,7 @@ def test_missing_and_surplus_parameters_are_listed_at_once_with_near_names(tmp_p
     del params["aux:bn_moving_var"]
     prefix = save(tmp_path, symbol, params)
     message = (
-        r"model-symbol.json: the file lacks 2 parameters of the graph:\n  conv_weight; did you mean "
+        r"model-0000.params: the file lacks 2 parameters of the graph:\n  conv_weight; did you mean "
         r"'conv1_weight'\?\n  bn_moving_var\nthe file has 1 array that the graph does not: "
         r"conv1_weight; did you mean 'conv_weight'\?"
     )
