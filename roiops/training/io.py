@@ -66,9 +66,11 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 def descriptions(shapes) -> list[DataDesc]:
     """``shapes``, descriptions or tuples of what describes one, as descriptions; none for None."""
     try:
-        return [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
+        if not any(isinstance(each, str) for each in shapes or ()):
+            return [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
     except TypeError:
-        raise DataError(f"shapes must be a list of (name, shape) or of DataDesc, got {shapes!r}") from None
+        pass
+    raise DataError(f"shapes must be a list of (name, shape) or of DataDesc, got {shapes!r}")
 
 
 class DataBatch:

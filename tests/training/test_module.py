@@ -487,6 +487,15 @@ def test_mistakes_in_names_and_devices():
     module.init_params()
     with pytest.raises(DataError, match=r"Module.forward: 2 inputs for data_names \['data'\]"):
         module.forward(mx.io.DataBatch([np.zeros((1, 4))] * 2))
+    for wrong in (np.zeros((1, 4)), mx.nd.zeros((1, 4)), [mx.nd.zeros((1, 4))]):
+        with pytest.raises(
+            TypeError, match=r"data_batch must be a batch such as mx.io.DataBatch\(.* (?i:got .*array)"
+        ):
+            module.forward(wrong)
+    with pytest.raises(TypeError, match=r"initializer must be one such as mx.init.Xavier\(\), got 'xavier'"):
+        module.init_params("xavier", force_init=True)
+    with pytest.raises(DataError, match=r"shapes must be a list of \(name, shape\) .*got {'data': \(1, 4\)}"):
+        mx.mod.Module(classifier()).bind({"data": (1, 4)})
     with pytest.raises(DeviceError, match="there is no 'dist_async' store"):
         module.init_optimizer(kvstore="dist_async")
     with pytest.raises(GraphError, match="inputs_need_grad needs for_training"):

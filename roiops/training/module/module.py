@@ -8,7 +8,7 @@ from collections import OrderedDict
 import numpy as np
 
 from ...context import Context, current_context
-from ...errors import DataError, DeviceError, GraphError, ParamError, ShapeError, nearest
+from ...errors import DataError, DeviceError, GraphError, InputError, ParamError, ShapeError, nearest
 from ...graph.memory import drop_oldest
 from ...ndarray import files
 from .. import checkpoint
@@ -290,6 +290,10 @@ class Module(BaseModule):
         )
 
     def _init_params(self, initializer, arg_params, aux_params, allow_missing, force_init, allow_extra):
+        if not (initializer is None or callable(initializer)):
+            raise InputError(
+                f"Module.init_params: initializer must be one such as mx.init.Xavier(), got {initializer!r}"
+            )
         attributes = self._symbol.attr_dict()
         groups = (
             ("arg_params", arg_params, self._param_names, [each.arg_dict for each in self._arrays]),
@@ -406,8 +410,14 @@ class Module(BaseModule):
         self._require("forward")
         batches = data_batch if isinstance(data_batch, list) else [data_batch]
         for batch in batches:
-            if len(batch.data) != len(self._data_names):
-                raise DataError(f"Module.forward: {len(batch.data)} inputs for data_names {self._data_names}")
+            arrays = getattr(batch, "data", None)
+            if not isinstance(arrays, list | tuple):
+                raise InputError(
+                    "Module.forward: data_batch must be a batch such as mx.io.DataBatch([mx.nd.array(x)]), "
+                    f"got {type(batch).__name__}"
+                )
+            if len(arrays) != len(self._data_names):
+                raise DataError(f"Module.forward: {len(arrays)} inputs for data_names {self._data_names}")
         data_shapes, label_shapes = self._shapes_of(batches[0], len(batches))
         bound = (self._data_shapes, self._label_shapes)
         if self._group is None or data_shapes is not bound[0] or label_shapes is not bound[1]:
