@@ -1,5 +1,7 @@
 """Make arrays from data or from a rule."""
 
+import operator
+
 import numpy as np
 
 from ..context import Context, current_context
@@ -46,7 +48,10 @@ def _dtype(dtype) -> np.dtype:
 
 
 def _shape(shape) -> tuple[int, ...]:
-    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    try:
+        shape = tuple(operator.index(n) for n in ((shape,) if isinstance(shape, int | np.integer) else shape))
+    except TypeError:
+        raise ShapeError(f"NDArray: shape must be a whole number or some of them, got {shape!r}") from None
     if any(n < 0 for n in shape):
         raise ShapeError(f"NDArray: every entry of shape must be 0 or more, got {shape}")
     return shape

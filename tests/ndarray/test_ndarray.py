@@ -75,6 +75,13 @@ def test_default_context_is_the_current_one():
     [
         (lambda: nd.array([[1, 2], [3]]), TypeError, "source_array must be array like object"),
         (lambda: nd.array(["a"]), TypeError, "source_array must be array like object"),
+        (lambda: nd.zeros("2,3"), ShapeError, "shape must be a whole number or some of them, got '2,3'"),
+        (
+            lambda: nd.full((2.5, 3), 1),
+            ShapeError,
+            r"shape must be a whole number or some of them, got \(2.5, 3\)",
+        ),
+        (lambda: nd.empty(None), ShapeError, "shape must be a whole number or some of them, got None"),
         (lambda: nd.zeros((2, -1)), ShapeError, r"every entry of shape must be 0 or more, got \(2, -1\)"),
         (lambda: nd.zeros((2,), dtype="complex64"), DTypeError, "must be one of MXNet's number types"),
         (lambda: nd.NDArray(np.array(["a"])), DTypeError, "must be one of MXNet's number types, got <U1"),
