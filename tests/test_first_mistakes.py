@@ -128,6 +128,16 @@ MISTAKES = {
         lambda: mx.sym.maximum(net(), DATA),
         "a Symbol goes with a Symbol or a number, got ndarray",
     ),
+    "one number for a kernel of two axes": (
+        lambda: mx.nd.Convolution(
+            DATA, np.zeros((2, 3, 3, 3), np.float32), kernel=3, num_filter=2, no_bias=True
+        ),
+        "Convolution: data must have 3 dimensions for kernel (3,), got shape (1, 3, 8, 8)",
+    ),
+    "one number for a window of two axes": (
+        lambda: mx.nd.Pooling(DATA, kernel=2, pool_type="max"),
+        "Pooling: data must have 3 dimensions for kernel (2,), got shape (1, 3, 8, 8)",
+    ),
     "a shape that is a number": (
         lambda: net().infer_shape(data=8),
         "infer_shape: data must be a tuple of whole numbers, got 8",

@@ -479,13 +479,13 @@ class OperatorProperty:
 
     # -- checks for subclasses -----------------------------------------------------------------------
 
-    def check_ndim(self, name: str, shape, *ndims: int, least: int | None = None) -> None:
+    def check_ndim(self, name: str, shape, *ndims: int, least: int | None = None, why: str = "") -> None:
         """Raise unless ``shape`` has one of these numbers of dimensions, or ``least`` of them or more."""
         if len(shape) in ndims or (least is not None and len(shape) >= least):
             return
         need = [*map(str, ndims), *([] if least is None else [f"{least} or more"])]
         word = "dimension" if need == ["1"] else "dimensions"
-        raise ShapeError(f"{self.label}: {name} must have {' or '.join(need)} {word}, got shape {shape}")
+        raise ShapeError(f"{self.label}: {name} must have {' or '.join(need)} {word}{why}, got shape {shape}")
 
     def check_axis(self, name: str, axis: int, ndim: int) -> int:
         """``axis`` counted from the front; raise where there is no such axis among ``ndim``."""

@@ -132,7 +132,7 @@ class PoolingProp(FloatProperty):
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
         if p.kernel and not p.global_pool:
-            self.check_ndim("data", data, len(p.kernel) + 2)
+            self.check_ndim("data", data, len(p.kernel) + 2, why=f" for kernel {p.kernel}")
         self.check_ndim("data", data, 3, 4, 5)
         spatial = data[1:-1] if p.channels_last else data[2:]
         sizes = (1,) * len(spatial) if p.global_pool else tuple(map(self._size, spatial, range(len(spatial))))

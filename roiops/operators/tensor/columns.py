@@ -116,7 +116,7 @@ class Im2ColProp(WindowsProp):
 
     def out_shapes(self, shape):
         kernel = self.params.kernel
-        self.check_ndim("data", shape, len(kernel) + 2)
+        self.check_ndim("data", shape, len(kernel) + 2, why=f" for kernel {kernel}")
         count = math.prod(self.windows(shape[2:]).count)
         return [(shape[0], shape[1] * math.prod(kernel), count)]
 
