@@ -64,6 +64,8 @@ def execute(args) -> None:
         calls = [(prop.label, call) for prop, call in executor.ready_steps()]
         task, size = executor.compile_task(), executor.size
     else:
+        if models := [name for name in args.names if len(args.names) > 1 and _is_model(name)]:
+            args.parser.error(f"one model, or operators, at a time: {models[0]} is a model")
         chosen = [public_name(internal_name(name)) for name in args.names or names()]
         task = {"operators": chosen, "dtypes": args.dtype or ["float32"], "imports": args.imports}
         calls, size = calls_of_operators(chosen, task["dtypes"]), 0

@@ -27,6 +27,9 @@ def test_a_model_is_warmed_up_from_its_graph_alone(model, capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["warmup", model])
     assert "roiops warmup: error: --shape is needed for data (" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["warmup", model, "ROIPooling"])
+    assert f"one model, or operators, at a time: {model} is a model" in capsys.readouterr().err
     assert cli.main(["warmup", model, "--shape", "dta=1,2,3,4"]) == 1
     assert "'dta' is not an input of the graph; did you mean 'data'?" in capsys.readouterr().err
 
