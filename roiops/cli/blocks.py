@@ -13,7 +13,7 @@ from ..mxnet import as_mxnet
 
 __all__ = ["graph_and_params", "import_module", "is_block", "make_block"]
 
-_NAME = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+_NAME = re.compile(r"(.*[/\\][^\W\d]\w*\.py|[^\W\d][\w.]*):[^\W\d]\w*")
 
 
 def is_block(name: str) -> bool:
@@ -33,18 +33,18 @@ def _value(text: str):
 
 
 def import_module(name: str, told: str):
-    """A module or a file of the user's, also one of the current folder. Errors call it what is ``told``."""
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    name = name.removeprefix("./").removesuffix(".py")
+    """A module, or a file of the current folder or of one that is named. Errors call it what is ``told``."""
+    folder, name = os.path.split(name.removesuffix(".py"))
+    if os.path.abspath(folder) not in sys.path:
+        sys.path.insert(0, os.path.abspath(folder))
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # whatever the user's module does
         lacking = error.name if isinstance(error, ModuleNotFoundError) else None
         if lacking and f"{name}.".startswith(f"{lacking}."):
             raise MXNetError(
-                f"{told}: there is no module {lacking!r} in the current folder or among the installed "
-                "packages"
+                f"{told}: there is no module {lacking!r} in {folder or 'the current folder'} or among the "
+                "installed packages"
             ) from None
         raise MXNetError(
             f"{told}: module {name!r} cannot be imported: {type(error).__name__}: {error}"

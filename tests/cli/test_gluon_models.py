@@ -111,8 +111,9 @@ def test_inspect_compares_the_parameters(folder):
     assert found["outputs"][0]["shape"] == [1, 3]
 
 
-def test_inspect_needs_no_parameters(folder):
-    code, out, err = roiops(folder, "inspect", "networks:make", *WITH, *SHAPE, "--layers")
+@pytest.mark.parametrize("name", ["networks:make", "./networks.py:make", "{folder}/networks.py:make"])
+def test_inspect_needs_no_parameters(folder, name):
+    code, out, err = roiops(folder, "inspect", name.format(folder=folder), *WITH, *SHAPE, "--layers")
     assert code == 0, err
     assert "Convolution" in out
 
@@ -153,6 +154,11 @@ def test_values_that_the_function_sets_are_taken(folder):
             1,
             "absent.nets:make: there is no module 'absent' in the current folder or among the installed "
             "packages",
+        ),
+        (
+            ["nets/absent.py:make"],
+            1,
+            "nets/absent.py:make: there is no module 'absent' in nets or among the installed packages",
         ),
         (
             ["networks:mkae"],
