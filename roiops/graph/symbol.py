@@ -18,6 +18,10 @@ from . import nodes as graph
 from .naming import HIDDEN_KEYS, AttrScope, NameManager, hidden_key
 from .nodes import Node
 
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+    from .executor import Executor
+
 __all__ = [
     "Group",
     "Symbol",
@@ -351,7 +355,7 @@ class Symbol:
         aux_states=None,
         group2ctx=None,
         shared_exec=None,
-    ):
+    ) -> "Executor":
         """An :class:`~roiops.executor.Executor` over the given arrays.
 
         Parameters
@@ -384,7 +388,7 @@ class Symbol:
         shared_exec=None,
         shared_buffer=None,
         **kwargs,
-    ):
+    ) -> "Executor":
         """Infer all shapes from those given, allocate every array, and bind.
 
         Parameters
@@ -420,7 +424,7 @@ class Symbol:
             self._heads, ctx, grad_req, type_dict, given, explicit, shared, shared_arg_names or (), group2ctx
         )
 
-    def eval(self, ctx=None, **kwargs):
+    def eval(self, ctx=None, **kwargs) -> "list[NDArray]":
         """Bind to the given arrays without gradients, run forward, and return the outputs."""
         return self.bind(ctx, kwargs, grad_req="null").forward()
 
@@ -840,4 +844,4 @@ def _either(scalar_function, op: str, left_op: str, right_op: str):
 maximum = _either(max, "_Maximum", "_MaximumScalar", "_MaximumScalar")
 minimum = _either(min, "_Minimum", "_MinimumScalar", "_MinimumScalar")
 hypot = _either(math.hypot, "_Hypot", "_HypotScalar", "_HypotScalar")
-pow = power = _either(pow, "_Power", "_PowerScalar", "_RPowerScalar")
+pow = power = _either(operator.pow, "_Power", "_PowerScalar", "_RPowerScalar")

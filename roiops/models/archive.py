@@ -199,7 +199,7 @@ class ArchivedModel:
                 + "\n".join(f"  {each}" for each in wrong)
             )
 
-    def __call__(self, *array, ctx=None, reuse: bool = False, **inputs) -> list:
+    def __call__(self, *array, ctx=None, reuse: bool = False, **inputs) -> list[nd.NDArray]:
         """The outputs for these inputs, as NDArrays.
 
         Inputs may be NDArrays or NumPy arrays; they are converted to the dtype that the model needs. The

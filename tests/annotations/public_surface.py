@@ -1,6 +1,7 @@
 """How the public names are called, for `mypy`, which checks what comes out of each. It is not run."""
 
 import numpy as np
+from typing_extensions import assert_type
 
 import roiops as mx
 
@@ -16,7 +17,10 @@ def symbols() -> mx.Symbol:
 
 
 def executors(net: mx.Symbol) -> np.ndarray:
-    executor: mx.Executor = net.simple_bind(mx.cpu(), data=(1, 3, 8, 8), rois=(5, 5))
+    assert_type(net.eval(data=mx.nd.ones((1, 3, 8, 8))), list[mx.NDArray])
+    executor = net.simple_bind(mx.cpu(), data=(1, 3, 8, 8), rois=(5, 5))
+    assert_type(executor, mx.Executor)
+    assert_type(net.bind(mx.cpu(), executor.arg_dict), mx.Executor)
     outputs: list[mx.NDArray] = executor.forward(is_train=True)
     executor.backward(mx.nd.ones((5, 3, 2, 2)))
     gradient: mx.NDArray | None = executor.grad_dict["data"]
