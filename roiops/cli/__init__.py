@@ -132,7 +132,12 @@ def _collect_garbage_rarely() -> None:
 def _parsed(parser, argv) -> argparse.Namespace:
     args, more = parser.parse_known_args(_with_negative_numbers(argv))
     if more:
-        args.parser.error(f"unrecognized arguments: {' '.join(more)}")
+        hint = (
+            "; the file of the parameters, or their epoch, goes with --params"
+            if args.command in ("inspect", "bench")
+            else ""
+        )
+        args.parser.error(f"unrecognized arguments: {' '.join(more)}{hint}")
     if "" in argv:
         args.parser.error("an argument is empty; is a variable of the shell not set?")
     return args

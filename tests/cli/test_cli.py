@@ -864,6 +864,13 @@ def test_bench_needs_shapes(roiops, model):
     assert "--shape is needed for data" in err
 
 
+@pytest.mark.parametrize("command", ["inspect", "bench"])
+def test_parameters_in_the_wrong_place(roiops, model, command):
+    code, _, err = roiops(command, *model)
+    assert code == 2
+    assert "the file of the parameters, or their epoch, goes with --params" in err
+
+
 def test_no_command_is_the_help(roiops):
     code, out, err = roiops()
     assert (code, out) == (2, "")
