@@ -1,7 +1,9 @@
 """How kernels are compiled: once for any number of threads, their cache files, threads after a fork."""
 
+import ctypes
 import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -12,7 +14,7 @@ import pytest
 
 from roiops.kernels import jit
 from roiops.kernels.jit import Calls, Direct, inner, njit, num_threads, parallel, separate
-from roiops.kernels.numba_insides import addresses, compiler, found, launch
+from roiops.kernels.numba_insides import addresses, cache, compiler, found, launch
 from roiops.kernels.shares import within
 
 
@@ -36,6 +38,27 @@ def test_a_divided_loop_is_compiled_once_for_any_number_of_threads():
             assert out.tolist() == [0, 2, 4, 6, 8, 10, 12]
     if not numba.config.DISABLE_JIT:
         assert len(add_place.compiled.overloads) == 1
+
+
+@pytest.mark.skipif(not jit._INSIDES or sys.platform == "win32", reason="numba compiles as ever")
+def test_an_interrupt_while_llvm_calls_python_is_heard(monkeypatch):
+    """What is raised in a function that C calls is printed and lost."""
+    monkeypatch.setenv("ROIOPS_CACHE", "0")
+    compiled, finalize = [], found.JITCodeLibrary._finalize_specific
+    interrupt = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+
+    def interrupted(library):
+        if isinstance(library, cache.Library):  # not what numba compiles of its own
+            interrupt()
+            compiled.append(library)
+        finalize(library)
+
+    monkeypatch.setattr(found.JITCodeLibrary, "_finalize_specific", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        njit(lambda x: x + 12345)(1)
+    assert len(compiled) == 1
+    monkeypatch.undo()
+    assert njit(lambda x: x + 12346)(1) == 12347
 
 
 @pytest.mark.parametrize(("threads", "started"), [(1, True), (2, True), (2, False)])

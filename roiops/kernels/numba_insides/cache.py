@@ -6,7 +6,9 @@ import hashlib
 import importlib.util
 import os
 import re
+import signal
 import sys
+import threading
 
 import llvmlite.binding as llvm
 
@@ -161,7 +163,32 @@ class _Contents(CompileResultCacheImpl):
         return result
 
 
-class _Loaded(JITCodeLibrary):
+@contextlib.contextmanager
+def _interrupted_afterwards():
+    """Ctrl-C within the ``with`` statement is heard at its end."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    heard = []
+    signal.signal(signal.SIGINT, lambda *told: heard.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if heard:
+            usual(*heard[0])
+
+
+class Library(JITCodeLibrary):
+    """Code of ours."""
+
+    def _finalize_specific(self):
+        with _interrupted_afterwards():  # LLVM calls Python here, and what is raised there is lost
+            super()._finalize_specific()
+
+
+class _Loaded(Library):
     """The machine code of a kernel from the cache. Its bitcode is read if another kernel calls into it."""
 
     @classmethod

@@ -10,8 +10,8 @@ import numba
 from .. import claims
 from ..checked import CHECKED
 from ..patience import compiling
-from .cache import tells_numbers
-from .found import INSIDES, Compiler, CPUCodegen, CPUDispatcher, JITCodeLibrary, types, unliteral
+from .cache import Library, tells_numbers
+from .found import INSIDES, Compiler, CPUCodegen, CPUDispatcher, types, unliteral
 
 #: Whether LLVM's passes can be named one by one, and numba takes them so: numba 0.62 or later.
 _HAS_PASSES = hasattr(CPUCodegen, "_pass_builder") and hasattr(
@@ -19,7 +19,7 @@ _HAS_PASSES = hasattr(CPUCodegen, "_pass_builder") and hasattr(
 )
 
 
-class _KernelLibrary(JITCodeLibrary):
+class _KernelLibrary(Library):
     """The code of a kernel.
 
     numba optimises each function by itself first, as far as LLVM can, and then the whole. That what is on the

@@ -19,7 +19,10 @@ except ImportError:
 
 _NEEDED = (
     (FunctionCache, "load_overload _load_overload save_overload disable enable"),
-    (JITCodeLibrary, "_optimize_functions _optimize_final_module _finalize_final_module _unserialize"),
+    (
+        JITCodeLibrary,
+        "_optimize_functions _optimize_final_module _finalize_final_module _finalize_specific _unserialize",
+    ),
     (JITCodeLibrary, "_get_module_for_linking get_pointer_to_function"),
     (CompileResult, "_rebuild _find_referenced_environments"),
     (CompileResultCacheImpl, "reduce rebuild"),
