@@ -495,6 +495,8 @@ class RavelOp(GradientFree):
 class RavelBase(OperatorProperty):
     shape = Field(ints(), (), doc="shape of the array that is indexed")
 
+    monitored_as_data = True
+
     def __init__(self, params, label=None):
         super().__init__(params, label)
         shape = params.shape

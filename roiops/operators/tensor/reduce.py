@@ -240,7 +240,7 @@ class MomentsProp(OperatorProperty):
     op = MomentsOp
     arguments = {"data": "the array"}
     outputs = ("output0", "output1")
-    partial_shapes = True
+    partial_shapes = monitored_as_data = True
 
     def out_shapes(self, shape):
         out = _reduced(shape, _axes(self, self.params.axes, len(shape)), self.params.keepdims)

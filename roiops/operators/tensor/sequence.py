@@ -95,6 +95,7 @@ class SequenceProp(OperatorProperty):
     axis = Field(int, 0, range=(0, 1), doc="axis of time; the other of the first two counts the sequences")
 
     zero_grad = own_types = ("sequence_length",)
+    monitored_as_data = True
     backward_needs = ("out_grad", "in_data")
     arguments = {
         "data": "the sequences, of shape (time, batch, ...)",

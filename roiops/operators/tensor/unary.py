@@ -40,6 +40,7 @@ class Row:
     #: What an operator before may do as well: ``f(parameters)`` gives a :class:`Following` or None.
     following: object = None
     fields: dict = field(default_factory=dict)
+    monitored_as_data: bool = False
 
     @property
     def smooth(self) -> bool:
@@ -350,6 +351,7 @@ ROWS = (
             "b": Field(float, 0.0, doc="factor of the entry"),
             "c": Field(float, 0.0, doc="what is added"),
         },
+        monitored_as_data=True,
     ),
     Row(
         "clip",
@@ -412,7 +414,8 @@ class RowProp(ChainProp, UnaryProp):
 def _declare(row):
     op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
-    declare(row.names, RowProp, row.words, op=op, backward_needs=needs, **row.fields)
+    more = {"monitored_as_data": row.monitored_as_data, **row.fields}
+    declare(row.names, RowProp, row.words, op=op, backward_needs=needs, **more)
 
 
 for _row in ROWS:
