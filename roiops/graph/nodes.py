@@ -371,6 +371,10 @@ def _type_sweeps(operators, types) -> None:
                     source = child.output_name(i)
                     raise DTypeError(f"{prop.label}: {name} must have dtype {need}, got {got} from {source}")
             for i, dtype in enumerate(inferred[1]):
-                if dtype is not None and types[id(node)][i] is None:
+                got = types[id(node)][i]
+                if dtype is not None and got is None:
                     types[id(node)][i] = np.dtype(dtype)
                     changed = True
+                elif dtype is not None and got != dtype:
+                    name = node.output_name(i)
+                    raise DTypeError(f"{prop.label}: {name} has dtype {dtype}, but its users need {got}")

@@ -190,6 +190,9 @@ class OperatorProperty:
     out_types : tuple or None
         What the dtype of each output is, where inputs may have any: a dtype, the number of the input that has
         it, or the name of the parameter that says it (the first input's, where that is None).
+    typed_by_output : bool
+        Whether the dtype of the first output is that of the first input, too, of an operator that has an
+        ``infer_type`` of its own.
     is_loss : bool
         Whether backward starts here and ignores the gradient of the outputs.
     backward_always : bool
@@ -247,7 +250,7 @@ class OperatorProperty:
     variadic: str | None = None
     zero_grad: tuple[str, ...] = ()
     own_types: tuple[str, ...] = ()
-    floating = False
+    floating = typed_by_output = False
     out_types: tuple | None = None
     is_loss = backward_always = False
     backward_needs: tuple[str, ...] = ("out_grad", "in_data", "out_data")
@@ -439,9 +442,11 @@ class OperatorProperty:
         )
 
     def infer_type_from_outputs(self, in_types: list, out_types: list) -> list:
-        """Input types, completed from the outputs' where everything has one type."""
-        if self.out_types is not None or type(self).infer_type is not OperatorProperty.infer_type:
-            return in_types
+        """Input types, completed from the outputs' where everything, or the first of both, has one type."""
+        own_rule = type(self).infer_type is not OperatorProperty.infer_type
+        if own_rule or self.out_types is not None:
+            first = self.typed_by_output if own_rule else self._out_type(self.out_types[0], [self]) is self
+            return [in_types[0] or out_types[0], *in_types[1:]] if first and in_types else in_types
         dtype = next((t for t in out_types if t is not None), None)
         own = (name in self.own_types for name in self.list_arguments())
         return [t if o else t or dtype for t, o in zip(in_types, own, strict=True)]

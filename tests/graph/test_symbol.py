@@ -364,3 +364,35 @@ def test_types_of_inputs_follow_from_that_of_the_result():
     assert net.infer_type(y="float64") == ([np.float64] * 3, [np.float64], [])
     bound = net.simple_bind(mx.cpu(), x=(2, 5), type_dict={"y": "float16"})
     assert {array.dtype for array in bound.arg_arrays} == {np.float16}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s, x: 2 * x + 1,
+        lambda s, x: s.sort(x),
+        lambda s, x: s.topk(x, k=2, ret_typ="value"),
+        lambda s, x: s.norm(x, axis=1, keepdims=True),
+        lambda s, x: s.slice_like(x, s.Variable("like", dtype="int32")),
+        lambda s, x: s.broadcast_like(x, s.Variable("like", dtype="int32")),
+        lambda s, x: s.reshape_like(x, s.Variable("like", dtype="int32")),
+        lambda s, x: s.BatchNorm(x),
+        lambda s, x: s.batch_take(x, s.Variable("index", dtype="int32")),
+        lambda s, x: s.linalg.potrf(x),
+        lambda s, x: s.contrib.box_nms(x),
+        lambda s, x: s.softmax(x),
+        lambda s, x: s.ROIPooling(x, s.Variable("rois"), pooled_size=1, spatial_scale=1),
+    ],
+)
+def test_the_type_of_the_data_follows_from_that_of_the_result(make):
+    """As in MXNet 1.9.1, which leaves only the data of softmax and of ROIPooling unknown."""
+    net = make(mx.sym, mx.sym.Variable("x")) + mx.sym.Variable("y")
+    assert dict(zip(net.list_arguments(), net.infer_type(y="float64")[0], strict=True))["x"] == np.float64
+
+
+def test_types_of_a_result_that_do_not_fit():
+    """The data is float32 where nothing tells; its result was float32, and its user read it as float64."""
+    net = mx.sym.amp_multicast(mx.sym.Variable("x"), num_outputs=1, name="cast") + mx.sym.Variable("y")
+    message = "amp_multicast.cast.: cast_output0 has dtype float32, but its users need float64"
+    with pytest.raises(DTypeError, match=message):
+        net.simple_bind(mx.cpu(), x=(2,), type_dict={"y": "float64"})

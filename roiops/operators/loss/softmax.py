@@ -99,6 +99,10 @@ class SoftmaxProp(FloatProperty):
     keeps_shape = repeatable = True
     inplace, inplace_grad = {0: 0}, {0: 0}
 
+    @property
+    def typed_by_output(self):
+        return self.params.dtype is None
+
     def list_arguments(self):
         return ("data", "length") if self.params.use_length else ("data",)
 

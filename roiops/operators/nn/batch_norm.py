@@ -135,7 +135,7 @@ class BatchNormProp(FloatProperty):
     max_calib_range = Field(optional(float), None, doc="accepted and ignored: quantised networks use it")
 
     op = BatchNormOp
-    keeps_shape = True
+    keeps_shape = typed_by_output = True
     trains_with_relu = True
     backward_always = True  # where the moving statistics are updated
     outputs = ("output", "mean", "var")

@@ -72,6 +72,7 @@ class ROIProperty(OperatorProperty):
         "np.concatenate([np.insert(boxes, 0, i, axis=1) for i, boxes in enumerate(rois)])"
     }
     roi_columns = 5
+    typed_by_output = True
 
     @property
     def pooled_size(self) -> tuple[int, int]:

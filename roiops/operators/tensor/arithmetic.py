@@ -338,6 +338,8 @@ class ScalarProp(ChainProp, ElementwiseProp):
     scalar = Field(float, 1.0, doc="the other operand")
     is_int = Field(bool, True, doc="whether integer data stays integer; if not, it becomes float64")
 
+    typed_by_output = True
+
     def infer_type(self, in_types):
         (dtype,) = in_types
         return in_types, [dtype if dtype is None else computed_in(dtype, self.params.is_int)]

@@ -209,7 +209,7 @@ class BatchTakeProp(PickProp):
     """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
     own_types, zero_grad = ("indices",), ()
-    partial_shapes = differentiable = False
+    partial_shapes, differentiable, typed_by_output = False, False, True
     arguments = {"a": "the matrix", "indices": "which entry of each row"}
 
     def infer_shape(self, in_shapes):

@@ -33,13 +33,11 @@ class LinearAlgebraProp(OperatorProperty):
     """Base: one matrix ``A``, float32 or float64, from which as large a one comes."""
 
     arguments = {"A": "the matrices"}
-    square = False
+    square, floating = False, True
 
-    def infer_type(self, in_types):
-        typed = super().infer_type(in_types)
-        if typed[1][0] not in (None, np.float32, np.float64):
-            raise DTypeError(f"{self.label}: A must be float32 or float64, got {typed[1][0]}")
-        return typed
+    def check_float(self, dtype, name="A"):
+        if dtype not in (None, np.float32, np.float64):
+            raise DTypeError(f"{self.label}: {name} must be float32 or float64, got {dtype}")
 
     def infer_shape(self, in_shapes):
         self.check_matrices(in_shapes[0])

@@ -197,10 +197,10 @@ class TopkProp(SortedProp):
             return [shape]
         return [self.sorted_shape(shape, self._k(shape))] * len(self.list_outputs())
 
-    def infer_type(self, in_types):
-        kinds = {"value": [in_types[0], np.dtype(np.int64)], "both": [in_types[0], self.params.dtype]}
-        kinds.update(indices=[self.params.dtype], mask=[in_types[0]])
-        return in_types, kinds[self.params.ret_typ]
+    @property
+    def out_types(self):
+        kinds = {"value": (0, np.dtype(np.int64)), "both": (0, "dtype"), "indices": ("dtype",), "mask": (0,)}
+        return kinds[self.params.ret_typ]
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, k=self._k(in_shapes[0]))
