@@ -367,6 +367,34 @@ def test_types_of_inputs_follow_from_that_of_the_result():
 
 
 @pytest.mark.parametrize(
+    ("make", "x", "y", "out"),
+    [
+        (lambda s, x, y: s.slice_like(x, y), (3, 4), (0, 2), (0, 2)),
+        (lambda s, x, y: s.gather_nd(x, y), (3, 4, 5), (0, 2), ()),
+        (lambda s, x, y: s.gather_nd(x, y), (3, 4, 5), (1, 0), (0, 4, 5)),
+        (lambda s, x, y: s.scatter_nd(x, y, shape=(3, 4)), (2, 4), (0, 2), (3, 4)),
+        (lambda s, x, y: s.scatter_nd(x, y, shape=(3, 4)), (2, 4), (1, 0), (3, 4)),
+        (lambda s, x, y: s.LinearRegressionOutput(x, y), (3, 4), (3, 0), (3, 4)),
+        (lambda s, x, y: s.linalg.gemm2(x, y), (3, 4), (0, 5), (3, 5)),
+        (lambda s, x, y: s.linalg.gemm2(x, y, transpose_b=True), (3, 4), (0, 4), (3, 0)),
+        (lambda s, x, y: s.slice_axis(x, axis=0, begin=-2, end=3), (0, 4), None, (0, 4)),
+    ],
+)
+def test_shapes_that_are_known_in_part(make, x, y, out):
+    """A length that is not known yet was taken for one of -1: a wrong shape, or an error before the rest was known."""
+    given = {"x": x} if y is None else {"x": x, "y": y}
+    net = make(mx.sym, mx.sym.Variable("x"), mx.sym.Variable("y"))
+    assert net.infer_shape_partial(**given)[1] == [out]
+
+
+def test_a_shape_known_in_part_completes_others():
+    net = mx.sym.linalg.gemm2(mx.sym.Variable("x"), mx.sym.Variable("y"))
+    assert net.infer_shape_partial(x=(3, 4)) == ([(3, 4), (4, 0)], [(3, 0)], [])
+    net = mx.sym.LinearRegressionOutput(mx.sym.Variable("x"), mx.sym.Variable("y"))
+    assert net.infer_shape(x=(3, 4), y=(3, 0)) == ([(3, 4), (3, 4)], [(3, 4)], [])
+
+
+@pytest.mark.parametrize(
     "make",
     [
         lambda s, x: 2 * x + 1,

@@ -255,7 +255,8 @@ class RegressionProp(LossProp):
         shape, label = in_shapes
         if label is None:
             label = shape[:1] if len(shape) == 2 and shape[1] == 1 else shape
-        if label[:1] != tuple(shape[:1]) or math.prod(label) != math.prod(shape):
+        label = merge_shapes(label, shape) or label
+        if known(label) and (label[:1] != tuple(shape[:1]) or math.prod(label) != math.prod(shape)):
             raise ShapeError(
                 f"{self.label}: label must have as many entries as data, {tuple(shape)}, got {tuple(label)}"
             )

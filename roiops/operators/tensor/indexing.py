@@ -326,9 +326,10 @@ class GatherProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
-        if indices is None:
+        if indices is not None:
+            self.check_ndim("indices", indices, least=1)
+        if indices is None or indices[0] == -1:
             return in_shapes, [None]
-        self.check_ndim("indices", indices, least=1)
         if indices[0] > len(shape):
             raise ShapeError(
                 f"{self.label}: indices must have at most {len(shape)} rows for data of shape "
@@ -368,11 +369,12 @@ class ScatterProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
-        if indices is None:
+        if indices is not None:
+            self.check_ndim("indices", indices, least=1)
+        if indices is None or indices[0] == -1:
             return in_shapes, [self.params.shape]
-        self.check_ndim("indices", indices, least=1)
         need = (*indices[1:], *self.params.shape[indices[0] :])
-        if indices[0] > len(self.params.shape) or tuple(shape) != need:
+        if indices[0] > len(self.params.shape) or merge_shapes(shape, need) is None:
             raise ShapeError(
                 f"{self.label}: data must have shape {need} for indices of shape {tuple(indices)} "
                 f"and shape {self.params.shape}, got {tuple(shape)}"

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import DataError, DTypeError, ShapeError
 from ...params import Field, Parameter
 from ...registry import register
-from ..base import OperatorProperty
+from ..base import OperatorProperty, merge_shapes
 from ..dense import FormulaOperator
 from .common import declare
 
@@ -126,16 +126,15 @@ class GemmProp(LinearAlgebraProp):
         axis = self.check_axis("axis", p.axis, len(a))
         if axis == len(a) - 1:
             raise ShapeError(f"{self.label}: axis must not be the last one, got {p.axis} for A of {tuple(a)}")
-        if b is None:
-            return in_shapes, [None]
         rows, inner = (a[-1], a[axis]) if p.transpose_a else (a[axis], a[-1])
-        fits = len(a) == len(b) and a[:axis] + a[axis + 1 : -1] == b[:axis] + b[axis + 1 : -1]
-        if fits:
-            others, columns = (b[-1], b[axis]) if p.transpose_b else (b[axis], b[-1])
-        if not fits or others != inner:
+        need = list(a)
+        need[axis], need[-1] = (-1, inner) if p.transpose_b else (inner, -1)
+        factor = merge_shapes(b, tuple(need))
+        if factor is None:
             raise ShapeError(f"{self.label}: A {tuple(a)} and B {tuple(b)} cannot be multiplied")
+        columns = factor[axis if p.transpose_b else -1]
         out = (*a[:axis], rows, *a[axis + 1 : -1], columns)
-        return [a, b, *(self.check_shape("C", each, out) for each in c)], [out]
+        return [a, factor, *(self.check_shape("C", each, out) for each in c)], [out]
 
 
 _BETA = Field(float, 1.0, doc="factor of C")

@@ -56,11 +56,13 @@ class PartialSliceProp(SliceProp):
     """Base of slices that say what they can of a shape that is known in part."""
 
     partial_shapes = True
+    #: A length that an axis may have.
+    any_length = 1 << 30
 
     def infer_shape(self, in_shapes):
         (shape,) = in_shapes
         # An axis of unknown length stays one; any length serves to work out the others.
-        _, (lengths,) = super().infer_shape([tuple(1 << 30 if n == -1 else n for n in shape)])
+        _, (lengths,) = super().infer_shape([tuple(self.any_length if n == -1 else n for n in shape)])
         return in_shapes, [tuple(-1 if n == -1 else length for n, length in zip(shape, lengths, strict=True))]
 
 
@@ -71,6 +73,11 @@ class SliceAxisProp(PartialSliceProp):
     axis = Field(int, doc="axis to cut")
     begin = Field(int, doc="first index; negative counts from the end")
     end = Field(optional(int), doc="index after the last; none means the end")
+
+    @property
+    def any_length(self):
+        begin, end = self.params.begin, self.params.end or 0
+        return max(-begin, end) if begin < 0 < end else PartialSliceProp.any_length
 
     def key(self, in_shapes):
         (shape,) = in_shapes
@@ -189,8 +196,7 @@ class SliceLikeProp(SliceProp):
     arguments = {"data": "the array", "shape_like": "only its shape is used"}
     out_types = (0,)
 
-    def key(self, in_shapes):
-        shape, like = in_shapes
+    def _lengths(self, shape, like):
         axes = self.params.axes
         if not axes and len(shape) != len(like):
             raise ShapeError(
@@ -207,12 +213,13 @@ class SliceLikeProp(SliceProp):
                     f"got {tuple(like)} for {tuple(shape)}"
                 )
             lengths[axis] = length
-        return tuple(slice(0, n, 1) for n in lengths)
+        return tuple(lengths)
+
+    def key(self, in_shapes):
+        return tuple(slice(0, n, 1) for n in self._lengths(*in_shapes))
 
     def infer_shape(self, in_shapes):
-        if in_shapes[1] is None:
-            return in_shapes, [None]
-        return super().infer_shape(in_shapes)
+        return in_shapes, [None if in_shapes[1] is None else self._lengths(*in_shapes)]
 
 
 @register("Crop")
