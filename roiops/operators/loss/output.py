@@ -49,6 +49,8 @@ class SoftmaxOutputOp(Operator):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         p = self.params
         y, label = out_data[0], in_data[1]
+        if not y.size:
+            return
         if label.shape == y.shape:
             factor = np.array(p.grad_scale, y.dtype)
             arrays.evaluate(lambda y, t: (y - t) * factor, [y, label], in_grad[0], req[0])

@@ -173,6 +173,17 @@ EMPTY = [
     ("RNN", [(3, 0, 2), (21,), (1, 0, 3)], {"mode": "rnn_tanh", "state_size": 3, "num_layers": 1}),
     ("RNN", [(0, 2, 2), (21,), (1, 2, 3)], {"mode": "rnn_tanh", "state_size": 3, "num_layers": 1}),
     ("khatri_rao", [(0, 3), (2, 3)], {"num_args": 2}),
+    (
+        "UpSampling",
+        [(2, 3, 1, 0), (3, 1, 4, 4)],
+        {"scale": 2, "sample_type": "bilinear", "num_filter": 3, "num_args": 2},
+    ),
+    (
+        "UpSampling",
+        [(2, 0, 1, 3), (0, 1, 4, 4)],
+        {"scale": 2, "sample_type": "bilinear", "num_filter": 0, "num_args": 2},
+    ),
+    ("SoftmaxOutput", [(2, 0, 3), (2, 0)], {}),
     ("_contrib_interleaved_matmul_selfatt_valatt", [(4, 0, 12), (0, 4, 4)], {"heads": 2}),
 ]
 
@@ -187,6 +198,14 @@ def test_empty_batches(name, shapes, params):
     gradients = call.backward([np.zeros_like(out)])
     assert [g.shape for g in gradients] == shapes
     assert not any(g.any() for g in gradients)
+
+
+def test_a_deconvolution_of_no_channels():
+    data, weight = np.zeros((2, 0, 2, 3), np.float32), np.zeros((0, 2, 2, 2), np.float32)
+    call = invoke("Deconvolution", data, weight, kernel=(2, 2), stride=(2, 2), num_filter=2)
+    out = call.forward()[0]
+    np.testing.assert_array_equal(out, np.zeros((2, 2, 4, 6)))
+    assert [g.shape for g in call.backward([out])] == [data.shape, weight.shape]
 
 
 def test_convolution_shapes_in_both_directions():

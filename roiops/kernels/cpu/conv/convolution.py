@@ -344,6 +344,9 @@ def _flat(array):
 
 def backward_data(grad_out, weight, window, groups, grad_data):
     """Write the gradient of the data (the transposed convolution of ``grad_out``) in the general way."""
+    if grad_out.size == 0 or grad_data.size == 0:
+        grad_data[...] = 0
+        return
     if _sees_all(window, groups, grad_data, grad_out):
         matmul(_flat(grad_out), _flat(weight), _flat(grad_data))
         return
@@ -368,6 +371,9 @@ def backward_data(grad_out, weight, window, groups, grad_data):
 
 def backward_weight(grad_out, data, window, groups, grad_weight):
     """Write the gradient of the weight."""
+    if grad_out.size == 0 or data.size == 0:
+        grad_weight[...] = 0
+        return
     if _sees_all(window, groups, data, grad_out):
         matmul(_flat(grad_out).T, _flat(data), _flat(grad_weight))
         return
