@@ -79,6 +79,24 @@ def test_colours_of_a_copy_change_whatever_the_dtype(change):
         np.testing.assert_array_equal(picture.asnumpy(), before)
 
 
+@pytest.mark.parametrize(
+    ("turn", "colours"),  # of MXNet 1.9.1, by nd.image.random_hue(min_factor=turn, max_factor=turn)
+    [
+        (1.0, [[100, 60, 20], [10, 200, 30], [7, 9, 250], [90, 90, 90]]),
+        (1.1, [[92, 100, 20], [10, 200, 144], [150.8, 7, 250], [90, 90, 90]]),
+        (0.7, [[76, 20, 100], [200, 68, 10], [7, 250, 53.6], [90, 90, 90]]),
+        (1.5, [[20, 60, 100], [200, 10, 180], [250, 248, 7], [90, 90, 90]]),
+    ],
+)
+def test_hues_are_turned_as_in_mxnet(monkeypatch, turn, colours):
+    drawn = []
+    monkeypatch.setattr("random.uniform", lambda least, most: drawn.append((least, most)) or turn)
+    picture = mx.nd.array([[[100, 60, 20], [10, 200, 30], [7, 9, 250], [90, 90, 90]]])
+    for change in (vision.transforms.RandomHue(0.6), vision.transforms.RandomColorJitter(hue=0.6)):
+        np.testing.assert_allclose(change(picture).asnumpy()[0], colours, atol=1e-3)
+    assert drawn == [(0.4, 1.6)] * 2
+
+
 def test_a_crop_takes_the_nearest_pixels_where_that_is_asked_for():
     picture = mx.nd.array(np.arange(48).reshape(4, 4, 3), dtype="uint8")
     crop = vision.transforms.CropResize(0, 0, 4, 4, size=(2, 2), interpolation=0)

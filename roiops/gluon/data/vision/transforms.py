@@ -9,7 +9,7 @@ import numpy as np
 
 from .... import ndarray
 from ....training import image
-from ....training.image.augment import IMAGENET_LIGHT, colour_augmenters
+from ....training.image.augment import IMAGENET_LIGHT
 from ...block import Block
 from ...declare import Declared
 from ...hybrid import HybridBlock
@@ -122,10 +122,24 @@ RandomContrast = _recolouring(image.ContrastJitterAug, "RandomContrast", "More c
 RandomSaturation = _recolouring(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
 
 
+def _turn_hues(picture, most):
+    """Colours turned as in the space HLS: each pixel keeps its largest and its smallest number."""
+    turn = random.uniform(max(0, 1 - most), 1 + most)
+    pixels = picture.asnumpy()
+    high, spread = pixels.max(axis=-1), np.ptp(pixels, axis=-1)
+    red, green, blue = np.moveaxis(pixels, -1, 0)
+    sides = [(green - blue, 0), (blue - red, 2), (red - green, 4)]
+    angles = [part / np.where(spread, spread, 1) + start for part, start in sides]
+    angle = np.select([high == red, high == green], angles[:2], angles[2]) + 6 * turn
+    places = (np.array([5, 3, 1]) + angle[..., None]) % 6
+    turned = high[..., None] - spread[..., None] * np.clip(np.minimum(places, 4 - places), 0, 1)
+    return ndarray.array(turned, dtype=picture.dtype)
+
+
 @_recolouring
 def RandomHue(hue):
     """Colours turned by up to ``hue``, a share of the circle."""
-    return image.HueJitterAug(2 * hue)
+    return functools.partial(_turn_hues, most=hue)
 
 
 @_recolouring
@@ -136,8 +150,9 @@ def RandomLighting(alpha):
 
 @_recolouring
 def RandomColorJitter(brightness=0, contrast=0, saturation=0, hue=0):
-    """Brightness, contrast, saturation and hue changed by chance."""
-    return image.SequentialAug(colour_augmenters(brightness, contrast, saturation, 2 * hue, 0, 0, None, None))
+    """Brightness, contrast, saturation and hue changed by chance, in random order."""
+    three = image.ColorJitterAug(brightness, contrast, saturation).ts
+    return image.RandomOrderAug([*three, RandomHue(hue)] if hue else three)
 
 
 @_resizing
