@@ -3,6 +3,7 @@
 import itertools
 import logging
 import math
+import numbers
 
 from ..errors import ParamError
 
@@ -62,6 +63,11 @@ def _whole(name, argument, value, least) -> None:
         raise ParamError(f"{name}: {argument} must be a whole number of at least {least}, got {value!r}")
 
 
+def _check_step(name, step) -> None:
+    if not isinstance(step, numbers.Real) or step < 1:  # scripts divide: epochs * samples / batch size
+        raise ParamError(f"{name}: step must be a number of at least 1, got {step!r}")
+
+
 def _check_factor(name, factor) -> None:
     if factor > 1:
         raise ParamError(f"{name}: factor must be at most 1, so that the learning rate falls, got {factor}")
@@ -72,7 +78,7 @@ class FactorScheduler(LRScheduler):
 
     def __init__(self, step, factor=1, stop_factor_lr=1e-8, base_lr=0.01, *warmup, **named):
         super().__init__(base_lr, *warmup, **named)
-        _whole("FactorScheduler", "step", step, 1)
+        _check_step("FactorScheduler", step)
         _check_factor("FactorScheduler", factor)
         self.step, self.factor, self.stop_factor_lr = step, factor, stop_factor_lr
         self.count = 0
@@ -92,9 +98,9 @@ class MultiFactorScheduler(LRScheduler):
         super().__init__(base_lr, *warmup, **named)
         step = list(step)
         if not step or any(b <= a for a, b in itertools.pairwise(step)):
-            raise ParamError(f"MultiFactorScheduler: step must be a rising list of whole numbers, got {step}")
+            raise ParamError(f"MultiFactorScheduler: step must be a rising list of numbers, got {step}")
         for each in step:
-            _whole("MultiFactorScheduler", "step", each, 1)
+            _check_step("MultiFactorScheduler", each)
         _check_factor("MultiFactorScheduler", factor)
         self.step, self.factor = step, factor
         self.cur_step_ind = 0
