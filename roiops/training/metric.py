@@ -15,6 +15,7 @@ __all__ = [
     "PCC",
     "RMSE",
     "Accuracy",
+    "Caffe",
     "CompositeEvalMetric",
     "CrossEntropy",
     "CustomMetric",
@@ -24,6 +25,7 @@ __all__ = [
     "PearsonCorrelation",
     "Perplexity",
     "TopKAccuracy",
+    "Torch",
     "check_label_shapes",
     "create",
     "np",
@@ -475,7 +477,6 @@ def _of_moments(count, mean, scatter) -> float:
     return float(scatter[0, 1] / math.sqrt(scatter[0, 0] * scatter[1, 1])) if count else math.nan
 
 
-@alias("torch", "caffe")
 @register
 class Loss(Declared, _OwnMetric, takes={"name": "loss", **_NAMES}):
     """The mean of the outputs themselves, for outputs that are losses."""
@@ -484,6 +485,16 @@ class Loss(Declared, _OwnMetric, takes={"name": "loss", **_NAMES}):
         for pred in preds if isinstance(preds, list | tuple) else [preds]:
             pred = _numpy(pred)
             self.add(float(pred.sum()), pred.size)
+
+
+@register
+class Torch(Loss, takes={"name": "torch", **_NAMES}):
+    """:class:`Loss` by another name."""
+
+
+@register
+class Caffe(Loss, takes={"name": "caffe", **_NAMES}):
+    """:class:`Loss` by another name."""
 
 
 @register

@@ -127,6 +127,17 @@ def test_pcc_of_labels_of_several_places_a_sample():
     assert metric.get()[1] == pytest.approx(np.corrcoef(label.ravel(), pred.argmax(1).ravel())[0, 1])
 
 
+def test_losses_of_torch_and_caffe_have_names_of_their_own():
+    for metric in (
+        mx.metric.create("torch"),
+        mx.metric.Torch(),
+        mx.metric.create("caffe"),
+        mx.metric.Caffe(),
+    ):
+        metric.update([], arrays([[1.0, 2.0]]))
+        assert metric.get() == (type(metric).__name__.lower(), 1.5)
+
+
 def test_outputs_are_chosen_by_name():
     metric = mx.metric.Accuracy(output_names=["cls_output"], label_names=["cls_label"])
     label = {"box_label": None, "cls_label": mx.nd.array([1])}
