@@ -29,6 +29,7 @@ __all__ = [
     "RMSProp",
     "Signum",
     "Updater",
+    "ccSGD",
     "create",
     "get_updater",
     "register",
@@ -312,6 +313,11 @@ class SGD(Declared, _MomentumRule, takes={"momentum": 0.0, "lazy_update": True})
 
     _master_last = True
     _with_momentum, _without_momentum = updates.sgd_mom_update, updates.sgd_without_momentum
+
+
+@register
+class ccSGD(SGD):
+    """:class:`SGD` under the name that old scripts give."""
 
 
 @register

@@ -257,6 +257,8 @@ def test_names_and_own_rules():
     with pytest.raises(ParamError, match=r"SGD: param_idx2name must be a dict, got \['a'\]"):
         mx.optimizer.SGD(param_idx2name=["a"])
 
+    assert mx.optimizer.create("ccsgd", momentum=0.5).momentum == 0.5  # SGD's name in old scripts
+
     @mx.optimizer.Optimizer.register
     class Halve(mx.optimizer.Optimizer):
         """Halves the weight, whatever the gradient."""
