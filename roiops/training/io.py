@@ -528,6 +528,8 @@ class CSVIter(_FileIter):
         Whether the samples that fill up the last batch are left out of the next epoch.
     dtype : str
         The dtype of inputs and labels.
+    prefetch_buffer, ctx
+        Accepted for MXNet's sake.
     """
 
     def __init__(
@@ -541,6 +543,8 @@ class CSVIter(_FileIter):
         data_name="data",
         label_name="softmax_label",
         dtype="float32",
+        prefetch_buffer=4,
+        ctx="gpu",
     ):
         data = _read_csv(data_csv, data_shape, dtype)
         if label_csv is None:

@@ -189,7 +189,7 @@ def test_csv(tmp_path):
     assert batches[0].data[0].asnumpy().tolist() == [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
     assert batches[1].label[0].asnumpy().tolist() == [2, 0]
     assert batches[1].pad == 1
-    assert len(list(mx.io.CSVIter(str(data), (4,), batch_size=2, round_batch=False))) == 2
+    assert len(list(mx.io.CSVIter(str(data), (4,), batch_size=2, round_batch=False, prefetch_buffer=1))) == 2
     with pytest.raises(ShapeError, match=r"data.csv: a line must hold .* shape \(3,\), got 4"):
         mx.io.CSVIter(str(data), (3,))
     label.write_text("0\nx\n")
