@@ -14,6 +14,7 @@ import inspect
 import numpy as np
 
 from ..context import cpu
+from ..errors import ParamError, ShapeError
 from ..kernels import update_rules as rules
 from ..operators.base import kernels
 from .sparse import rows_of
@@ -42,6 +43,15 @@ def on_rows(rows, update, weight, grad, *states) -> None:
         each[rows] = part
 
 
+def check_shapes(name, weight, others: dict) -> None:
+    """Raise unless these arrays, which NumPy would repeat, have the weight's shape."""
+    for argument, each in others.items():
+        if each.shape != weight.shape:
+            raise ShapeError(
+                f"{name}: {argument} must have the weight's shape {weight.shape}, got {each.shape}"
+            )
+
+
 class UpdateOperator:
     """A rule as a function on NDArrays, and :meth:`on_arrays` for optimizers.
 
@@ -53,26 +63,33 @@ class UpdateOperator:
         functools.update_wrapper(self, rule)
         self.__module__ = __name__
         self.rule, self.states, self.by_rows, self.doubles = rule, states, by_rows, doubles
-        parameters = inspect.signature(rule).parameters
+        parameters = list(inspect.signature(rule).parameters.values())
         #: Whether large weights take the rule in one pass.
-        self.compiles = "i" in parameters
-        before_settings = states + (4 if self.compiles else 3)
-        self._settings = inspect.Signature(list(parameters.values())[before_settings:])
+        self.compiles = parameters[0].name == "i"
+        taken = parameters[2 if self.compiles else 1 :]  # without the place and ``out``
+        self.__signature__ = inspect.Signature(taken)
+        arrays, settings = taken[: 2 + states], taken[2 + states :]
+        self._arrays = [each.name for each in arrays]
         #: The names of its settings.
-        self.settings = tuple(self._settings.parameters)
+        self.settings = tuple(each.name for each in settings)
         # A weight of a few numbers is updated sooner than a signature is bound.
-        settings = self._settings.parameters.values()
         self._defaults = {each.name: each.default for each in settings if each.default is not each.empty}
 
-    def __call__(self, weight, grad, *states, out=None, lazy_update=True, **settings):
+    def __call__(self, *args, out=None, lazy_update=True, **named):
         """The operator: gives ``out``, or a new array."""
-        if len(states) != self.states:
-            raise TypeError(f"{self.__name__} takes a weight, a gradient and {self.states} states")
+        try:
+            settings = self.__signature__.bind(*args, **named).arguments
+        except TypeError as error:
+            raise ParamError(f"{self.__name__}: {error}") from None
+        arrays = {name: settings.pop(name) for name in self._arrays}
+        weight = arrays["weight"]
         out = weight.copy() if out is None else out
-        others = [each.data for each in (grad, *states)]
-        if self.by_rows and lazy_update and rows_of(grad) is not None:
+        check_shapes(self.__name__, weight, {**arrays, "out": out})
+        _, *others = (each.data for each in arrays.values())
+        if self.by_rows and lazy_update and rows_of(arrays["grad"]) is not None:
             out[:] = weight
-            on_rows(rows_of(grad), functools.partial(self.in_place, settings), out.data, *others)
+            step = functools.partial(self.in_place, settings)
+            on_rows(rows_of(arrays["grad"]), step, out.data, *others)
         else:
             self.on_arrays(settings, out.data, weight.data, *others)
         return out
@@ -84,8 +101,6 @@ class UpdateOperator:
     def on_arrays(self, settings: dict, out, weight, grad, *states) -> None:
         """One step on raw arrays. Settings go through float32, as in MXNet, to the weight's dtype."""
         given = {**self._defaults, **settings}
-        if given.keys() != self._settings.parameters.keys():
-            self._settings.bind(**settings)  # says what is missing or unknown
         kind = weight.dtype.type
         with np.errstate(all="ignore"):
             scalars = {

@@ -190,6 +190,7 @@ class Optimizer:
 
     def update(self, index, weight: NDArray, grad: NDArray, state) -> None:
         """Change ``weight`` and ``state`` in place."""
+        updates.check_shapes(type(self).__name__, weight, {"grad": grad})
         self._update_count(index)
         arrays = weight.data, grad.data, *_raw(state)
         step = functools.partial(self._update_raw, index)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
+from roiops.errors import ParamError, ShapeError
 
 CASES = golden_files.load("optimizer/steps")
 GIVEN = {case.label: case for case in CASES if case.op == "arrays"}
@@ -119,9 +120,31 @@ def test_update_in_place_and_mistakes():
     assert weight.asnumpy().tolist() == [0.5, 2.5]
     alone = mx.nd.multi_sgd_update(weight, mx.nd.array([1.0, 1.0]), lrs=[0.5], wds=[0])
     assert alone.asnumpy().tolist() == [0.0, 2.0]
-    with pytest.raises(TypeError, match="sgd_mom_update takes a weight, a gradient and 1 states"):
+    with pytest.raises(ParamError, match="sgd_mom_update: missing a required argument: 'mom'"):
         mx.nd.sgd_mom_update(weight, weight, lr=0.5)
     with pytest.raises(TypeError, match="multi_sgd_update takes 2 arrays for each of 2 weights, got 3"):
         mx.nd.multi_sgd_update(weight, weight, weight, lrs=[1, 1], wds=[0, 0], num_weights=2)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'momentun'"):
+    with pytest.raises(ParamError, match="sgd_mom_update: got an unexpected keyword argument 'momentun'"):
         mx.nd.sgd_mom_update(weight, weight, weight, lr=0.5, momentun=0.9)
+
+
+def test_arrays_and_settings_may_be_given_in_either_way():
+    weight, grad, state = mx.nd.array([4.0, 8.0]), mx.nd.array([2.0, 4.0]), mx.nd.array([1.0, 1.0])
+    assert mx.nd.sgd_update(weight, grad, 0.5, 0.25).asnumpy().tolist() == [2.5, 5.0]
+    assert mx.nd.sgd_update(weight=weight, grad=grad, lr=0.5).asnumpy().tolist() == [3.0, 6.0]
+    new = mx.nd.sgd_mom_update(weight, grad, mom=state, lr=0.5, momentum=0.5)
+    assert (new.asnumpy().tolist(), state.asnumpy().tolist()) == ([3.5, 6.5], [-0.5, -1.5])
+
+
+def test_arrays_of_other_shapes_are_not_repeated():
+    weight, row = mx.nd.ones((3, 4)), mx.nd.ones((4,))
+    for call, argument in (
+        (lambda: mx.nd.sgd_update(weight, row, lr=0.1), "sgd_update: grad"),
+        (lambda: mx.nd.sgd_mom_update(weight, weight, row, lr=0.1), "sgd_mom_update: mom"),
+        (lambda: mx.nd.sgd_update(weight, weight, lr=0.1, out=row), "sgd_update: out"),
+        (lambda: mx.optimizer.get_updater(mx.optimizer.SGD())(0, row, weight), "SGD: grad"),
+    ):
+        with pytest.raises(
+            ShapeError, match=rf"{argument} must have the weight's shape \(3, 4\), got \(4,\)"
+        ):
+            call()
