@@ -96,6 +96,17 @@ def test_chance_follows_from_the_seed_alone(files, name):
     assert first.shape == plain.shape
 
 
+@pytest.mark.parametrize("seeds", [{"seed_aug": 3}, {"seed": 3}])
+def test_a_picture_is_changed_alike_in_each_epoch_with_seed_aug_only(files, seeds):
+    iterator = pictures_of(files, rand_crop=True, rand_mirror=True, brightness=0.4, shuffle=True, **seeds)
+    epochs = []
+    for _ in range(2):
+        pictures = [each for batch in iterator for each in batch.data[0].asnumpy()[: 5 - batch.pad]]
+        epochs.append({each.tobytes() for each in pictures})
+        iterator.reset()
+    assert (epochs[0] == epochs[1]) == ("seed_aug" in seeds)
+
+
 def test_chances_of_detection(files):
     options = {
         "rand_mirror_prob": 0.5, "rand_pad_prob": 0.5, "max_pad_scale": 3.0, "rand_crop_prob": 0.7,

@@ -46,6 +46,8 @@ class RecordIter(MXDataIter, BatchIter):
 
     #: The parameters with their defaults, and the dtypes of the data.
     _defaults, _dtypes = OF_BOTH, ("float32",)
+    #: Whether, with ``seed_aug``, a picture is changed alike in each epoch.
+    _repeats = False
 
     def __init__(
         self, path_imgrec, data_shape, batch_size, data_name="data", label_name="softmax_label", **given
@@ -151,7 +153,8 @@ class RecordIter(MXDataIter, BatchIter):
     def _samples(self, places):
         """Pictures with the channels first, labels and numbers, in order, computed by several threads."""
         records = [self._file.read_at(place) for place in places]
-        numbers = range(self._changed, self._changed + len(records))
+        alike = self._repeats and self._p.seed_aug is not None
+        numbers = places if alike else range(self._changed, self._changed + len(records))
         self._changed += len(records)
         return self._pool.map(self._sample, records, numbers)
 
@@ -227,7 +230,8 @@ class ImageRecordIter(RecordIter):
     batch_size, label_width : int
         Pictures in a batch, labels of a picture.
     shuffle, seed, seed_aug : bool, int, int
-        Whether each epoch has an order of its own; what the orders and what the changes follow from.
+        Whether each epoch has an order of its own; what the orders and what the changes follow from. With
+        ``seed_aug`` a picture is changed alike in each epoch, as in MXNet.
     num_parts, part_index : int
         Into how many parts the file is cut, and which of them is read.
     round_batch : bool
@@ -244,6 +248,7 @@ class ImageRecordIter(RecordIter):
     """
 
     _defaults, _dtypes = {**OF_BOTH, **_CLASSIFYING}, ("float32", "uint8", "int8")
+    _repeats = True
 
     def _prepare(self):
         p = self._p
