@@ -622,7 +622,7 @@ class MNISTIter(_FileIter):
         start, end = (int(len(data) / num_parts * part) for part in (part_index, part_index + 1))
         data, labels = data[start:end], labels[start:end]
         if shuffle:
-            order = np.random.default_rng(seed).permutation(len(data))
+            order = np.random.default_rng(seed % 2**64).permutation(len(data))
             data, labels = data[order], labels[order]
         data = data.reshape((len(data), -1) if flat else (len(data), 1, *data.shape[1:]))
         super().__init__(

@@ -59,7 +59,7 @@ def test_parts_are_cut_where_mxnet_cuts_them(files):
 def test_an_order_follows_from_the_seed_and_stays(files):
     image, label, _ = files
     first, again, other = (
-        mx.io.MNISTIter(image, label, batch_size=1, shuffle=True, seed=seed) for seed in (1, 1, 2)
+        mx.io.MNISTIter(image, label, batch_size=1, shuffle=True, seed=seed) for seed in (-1, -1, 2)
     )
     order = labels_of(first)
     first.reset()

@@ -96,7 +96,7 @@ def test_chance_follows_from_the_seed_alone(files, name):
     assert first.shape == plain.shape
 
 
-@pytest.mark.parametrize("seeds", [{"seed_aug": 3}, {"seed": 3}])
+@pytest.mark.parametrize("seeds", [{"seed_aug": 3}, {"seed_aug": -3}, {"seed": 3}, {"seed": -3}])
 def test_a_picture_is_changed_alike_in_each_epoch_with_seed_aug_only(files, seeds):
     iterator = pictures_of(files, rand_crop=True, rand_mirror=True, brightness=0.4, shuffle=True, **seeds)
     epochs = []

@@ -75,7 +75,7 @@ class RecordIter(MXDataIter, BatchIter):
         if not self._places:
             raise DataError(f"{self._name}: {self._file.uri} has no pictures in this part")
         self._listed = read_list(p.path_imglist) if p.path_imglist else None
-        self._order, self._shuffled = np.random.default_rng(p.seed), list(self._places)
+        self._order, self._shuffled = np.random.default_rng(p.seed % 2**64), list(self._places)
         self._pool = ThreadPoolExecutor(max(1, p.preprocess_threads))
         self._changed, self._wrapped = 0, False
         self._prepare()
@@ -160,7 +160,8 @@ class RecordIter(MXDataIter, BatchIter):
 
     def _sample(self, record, number):
         p = self._p
-        chance = np.random.default_rng([p.seed if p.seed_aug is None else p.seed_aug, number])
+        seed = p.seed if p.seed_aug is None else p.seed_aug
+        chance = np.random.default_rng([seed % 2**64, number])
         header, raw = unpack(record)
         try:
             image = imdecode(raw, flag=int(self._shape[0] == 3))
