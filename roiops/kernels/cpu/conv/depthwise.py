@@ -6,6 +6,7 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 ``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -29,6 +30,7 @@ from ..vector import (
     sum_lanes,
 )
 from . import masked
+from .phases import spread, taps_of_phase
 from .way import Way
 
 
@@ -100,30 +102,46 @@ def _work(window, out_shape) -> int:
 def backward_data(grad_out, weight, window, grad_data):
     """Write the gradient of the data: a convolution with steps of 1, by the filters turned round.
 
-    Where the layer has larger steps, zeros are put between the gradient's pixels first.
+    Where the layer has larger steps, it is one for each remainder of the results' places (``phases.py``).
     """
     kernel, stride, dilate, pad = window
-    reach = [d * (k - 1) for k, d in zip(kernel, dilate, strict=True)]
-    spread = [n + 2 * p - r for n, p, r in zip(grad_data.shape[2:], pad, reach, strict=True)]
-    # With more padding than the window reaches over, the outermost results see nothing of the image.
-    unseen = [max(0, p - r) for p, r in zip(pad, reach, strict=True)]
-    inside = (..., *(slice(k, n - k) for n, k in zip(spread, unseen, strict=True)))
-    again = kernel, (1, 1, 1), dilate, tuple(max(0, r - p) for r, p in zip(reach, pad, strict=True))
     channels, dtype = grad_data.shape[1], weight.dtype
     multiplier = len(weight) // channels
-    ones, zeros = np.ones(channels, dtype), np.zeros(channels, dtype)
+    epilogue = np.ones(channels, dtype), np.zeros(channels, dtype), activation(dtype=dtype)
     for k in range(multiplier):
-        head, turned = grad_out[:, k::multiplier], weight[k::multiplier, :, ::-1, ::-1, ::-1]
-        if stride != (1, 1, 1):
-            wide = np.zeros((*head.shape[:2], *spread), dtype)
-            ends = [(n - 1) * s + 1 for n, s in zip(head.shape[2:], stride, strict=True)]
-            wide[(..., *(slice(0, end, s) for end, s in zip(ends, stride, strict=True)))] = head
+        head = np.ascontiguousarray(grad_out[:, k::multiplier])
+        if stride[0] > 1:
+            depth = grad_data.shape[2] + 2 * pad[0] - dilate[0] * (kernel[0] - 1)
+            wide = np.zeros((*head.shape[:2], depth, *head.shape[3:]), dtype)
+            wide[:, :, : (head.shape[2] - 1) * stride[0] + 1 : stride[0]] = head
             head = wide
-        head, turned = np.ascontiguousarray(head[inside]), np.ascontiguousarray(turned)
         result = grad_data if k == 0 else np.empty_like(grad_data)
-        forward(head, turned, again, ones, zeros, activation(dtype=dtype), result)
+        _transposed(head, weight[k::multiplier], (kernel, (1, *stride[1:]), dilate, pad), epilogue, result)
         if k > 0:
             grad_data += result
+
+
+def _transposed(head, weight, window, epilogue, out):
+    _, step, dilate, _ = window
+    axes = [[taps_of_phase(r, *values) for r in range(values[1])] for values in zip(*window, strict=True)]
+    common = [math.gcd(s, d) for s, d in zip(step, dilate, strict=True)]
+    size = out.shape[2], *(-(-n // s) for n, s in zip(out.shape[3:], step[1:], strict=True))
+    phases = list(itertools.product(*axes))
+    results = np.empty((len(phases), *out.shape[:2], *size), out.dtype) if len(phases) > 1 else out[None]
+    for result, phase in zip(results, phases, strict=True):
+        firsts, counts, border = zip(*phase, strict=True)
+        if not all(counts):
+            result[...] = 0
+            continue
+        taps = (slice(first, None, s // c) for first, s, c in zip(firsts, step, common, strict=True))
+        part = np.ascontiguousarray(weight[(..., *taps)][..., ::-1, ::-1, ::-1])
+        closer = tuple(d // c for d, c in zip(dilate, common, strict=True))
+        forward(head, part, (counts, (1, 1, 1), closer, border), *epilogue, result)
+    if len(phases) > 1:
+        planes = math.prod(out.shape[1:3])
+        flat, results = out.reshape(len(out), planes, *out.shape[3:]), results.reshape(-1, *size[1:])
+        planes = planes, planes * len(out)
+        spread.by(num_threads(out.size))(results, planes, step[1:], IDENTITY, flat, 0, flat)
 
 
 def backward_weight(grad_out, data, window, grad_weight):

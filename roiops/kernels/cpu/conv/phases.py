@@ -84,7 +84,7 @@ def spread(share, results, planes, step, act, other, add_other, out):
                 _put_phase(source, k, step[1], activation_of(act, c), other[n, c, y], add_other, target)
 
 
-def _taps(remainder, kernel, stride, dilate, pad):
+def taps_of_phase(remainder, kernel, stride, dilate, pad):
     """``(first, count, pad)`` of a phase on one axis; its taps are evenly spaced."""
     taps = [k for k in range(kernel) if (remainder + pad - k * dilate) % stride == 0]
     if not taps:
@@ -147,7 +147,7 @@ class Phases:
         self._gaps = np.array([s // g for s, g in zip(stride, gaps, strict=True)])
         closer = tuple(d // g for d, g in zip(dilate, gaps, strict=True))
         axes = [
-            [_taps(remainder, *values) for remainder in range(values[1])]
+            [taps_of_phase(remainder, *values) for remainder in range(values[1])]
             for values in zip(kernel, stride, dilate, pad, strict=True)
         ]
         phases = [tuple(zip(*pair, strict=True)) for pair in itertools.product(*axes)]
