@@ -13,12 +13,10 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import inner
 from ..product.driver import PLACES, RUN, Terms, Tiles, driver, filters_of_tiles
-from ..product.emitter import Emitter
+from ..product.emitter import emitted
 from ..product.machine import HERE
 from ..product.matmul import flat_memory
 from ..product.tiles import Rows
@@ -100,63 +98,56 @@ def _store_pixels(emit, sums, target, epilogue):
 def _tile(vectors, count):
     """A tile of so many vectors of filters by so many pixels."""
 
-    @intrinsic
-    def tile(typing, padded, starts, channels, offsets, panel, ahead, fetched, out, epilogue, row):
+    @emitted
+    def tile(emit, padded, starts, channels, offsets, panel, ahead, fetched, out, epilogue, row):
         """``padded`` has a row for each channel; ``starts`` are the pixels' places, and which is the first.
 
         ``offsets``: how far the taps lie from a pixel's place. ``ahead``: rows of weights, of which so many
         are ``fetched`` meanwhile.
         """
-        i = types.int64
-        signature = types.void(padded, starts, i, offsets, panel, ahead, i, out, epilogue, i)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit, kinds = Emitter(context, builder, loc), signature.args
-            origin, channel_step = emit.rows(kinds[0], args[0], "padded")
-            first = emit.pointer(kinds[1][0], *emit.members(args[1]), "starts")
-            pixels = [emit.move(origin, emit.load_number(first, p)) for p in range(count)]
-            taps, places = emit.elements(kinds[3], args[3], "offsets")
-            weights = emit.pointer(kinds[4], args[4], emit.number(0), "panel")
-            ahead, ahead_step = emit.rows(kinds[5], args[5])
-            target, out_step = emit.rows(kinds[7], args[7], "out")
-            with emit.loop(emit.number(vectors * MACHINE_LANES), [target]) as lines:  # they come meanwhile
-                (line,) = lines.values
-                emit.prefetch(line, write=True)
-                emit.prefetch(line, count - 1, write=True)
-                lines.advance([emit.move(line, out_step)])
-            fetched, terms = args[6], builder.mul(args[2], taps)  # so many floats come with each term
-            zeros = [emit.constant(0)] * (count * vectors)
-            with emit.loop(args[2], [emit.number(0), weights, *zeros]) as channel:
-                base, factors, *sums = channel.values
-                passed = builder.mul(channel.index, builder.mul(fetched, taps))
-                in_row, which = builder.srem(passed, terms), builder.sdiv(passed, terms)
-                soon = emit.move(ahead, builder.add(builder.mul(which, ahead_step), in_row))
-                with emit.loop(taps, [factors, soon, places, *sums]) as tap:
-                    factors, soon, place, *sums = tap.values
-                    emit.prefetch(soon)
-                    at = builder.add(base, emit.load_number(place))
-                    emit.prefetch(emit.move(pixels[-1], at), count)  # the next tile's last pixel
-                    right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
-                    sums = emit.add_products((emit.load_splat(pixel, at) for pixel in pixels), right, sums)
-                    moved = zip((factors, soon, place), (vectors * MACHINE_LANES, fetched, 1), strict=True)
-                    tap.advance([*(emit.move(each, by) for each, by in moved), *sums])
-                factors, _, _, *sums = tap.results
-                channel.advance([builder.add(base, channel_step), factors, *sums])
-            sums = channel.results[2:]
-            epilogue = emit.epilogue(kinds[8], args[8], args[9], emit.members(args[7])[1])
-            for v in range(vectors):
-                at = v * MACHINE_LANES
-                rows, other = (
-                    [emit.move(first, emit.times(out_step, at + f)) for f in range(MACHINE_LANES)]
-                    for first in (target, epilogue.other)
-                )
-                scale, shift = emit.move(epilogue.scale, at), emit.move(epilogue.shift, at)
-                act = epilogue.act._replace(slope=emit.move(epilogue.act.slope, at))
-                of_vector = epilogue._replace(scale=scale, shift=shift, act=act, other=other)
-                _store_pixels(emit, sums[v::vectors], rows, of_vector)
-            return context.get_dummy_value()
-
-        return signature, generate
+        builder = emit.builder
+        origin, channel_step = emit.rows(padded, "padded")
+        first = emit.pointer(*emit.members(starts), "starts")
+        pixels = [emit.move(origin, emit.load_number(first, p)) for p in range(count)]
+        taps, places = emit.elements(offsets, "offsets")
+        weights = emit.pointer(panel, 0, "panel")
+        ahead, ahead_step = emit.rows(ahead)
+        target, out_step = emit.rows(out, "out")
+        with emit.loop(emit.number(vectors * MACHINE_LANES), [target]) as lines:  # they come meanwhile
+            (line,) = lines.values
+            emit.prefetch(line, write=True)
+            emit.prefetch(line, count - 1, write=True)
+            lines.advance([emit.move(line, out_step)])
+        terms = builder.mul(channels, taps)
+        zeros = [emit.constant(0)] * (count * vectors)
+        with emit.loop(channels, [emit.number(0), weights, *zeros]) as channel:
+            base, factors, *sums = channel.values
+            passed = builder.mul(channel.index, builder.mul(fetched, taps))
+            in_row, which = builder.srem(passed, terms), builder.sdiv(passed, terms)
+            soon = emit.move(ahead, builder.add(builder.mul(which, ahead_step), in_row))
+            with emit.loop(taps, [factors, soon, places, *sums]) as tap:
+                factors, soon, place, *sums = tap.values
+                emit.prefetch(soon)
+                at = builder.add(base, emit.load_number(place))
+                emit.prefetch(emit.move(pixels[-1], at), count)  # the next tile's last pixel
+                right = [emit.load(factors, v * MACHINE_LANES) for v in range(vectors)]
+                sums = emit.add_products((emit.load_splat(pixel, at) for pixel in pixels), right, sums)
+                moved = zip((factors, soon, place), (vectors * MACHINE_LANES, fetched, 1), strict=True)
+                tap.advance([*(emit.move(each, by) for each, by in moved), *sums])
+            factors, _, _, *sums = tap.results
+            channel.advance([builder.add(base, channel_step), factors, *sums])
+        sums = channel.results[2:]
+        epilogue = emit.epilogue(epilogue, row, emit.members(out)[1])
+        for v in range(vectors):
+            at = v * MACHINE_LANES
+            rows, other = (
+                [emit.move(first, emit.times(out_step, at + f)) for f in range(MACHINE_LANES)]
+                for first in (target, epilogue.other)
+            )
+            scale, shift = emit.move(epilogue.scale, at), emit.move(epilogue.shift, at)
+            act = epilogue.act._replace(slope=emit.move(epilogue.act.slope, at))
+            of_vector = epilogue._replace(scale=scale, shift=shift, act=act, other=other)
+            _store_pixels(emit, sums[v::vectors], rows, of_vector)
 
     return tile
 

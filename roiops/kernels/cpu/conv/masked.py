@@ -11,12 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import inner, parallel
 from ...shares import taken
-from ..product.emitter import IDENTITY, Emitter, activation_of
+from ..product.emitter import IDENTITY, activation_of, emitted
 from ..product.tiles import Rows
 from ..vector import LINE, MACHINE_LANES, flat_of, repeat
 
@@ -83,10 +81,10 @@ def _store_row(emit, result, row, rows, left, out):
 class _Pixels:
     """In a body: the pixels that the taps of a row of windows see, ``MACHINE_LANES`` windows side by side."""
 
-    def __init__(self, emit, kind, plane, x, size, step, empty):
+    def __init__(self, emit, plane, x, size, step, empty):
         array, at, self.height, self.width = emit.members(plane)
         self.emit, self.x, self.size, self.nothing = emit, x, size, emit.constant(empty)
-        self.first = emit.pointer(kind[0], array, at, "plane")
+        self.first = emit.pointer(array, at, "plane")
         # With steps of 2, a pair of loads serves the taps kx and kx + 1.
         self.taps = [[kx + part * MACHINE_LANES for part in range(step)] for kx in range(0, size, step)]
         self.reach = self.taps[-1][-1] + MACHINE_LANES
@@ -133,27 +131,28 @@ class _Pixels:
         return values[: self.size]
 
 
-def _generator(size, step, empty, begin):
-    """The code of an intrinsic: ``MACHINE_LANES`` columns of results, row after row.
+def _columns(size, step, empty, begin):
+    """An intrinsic: ``MACHINE_LANES`` columns of results, row after row.
 
     Its arguments begin with a :class:`Plane` of pixels and the first window's y and x. Those of a convolution
-    follow: the weight, the filter, and its epilogue. They end with where the results go
-    (:class:`~..product.tiles.Rows`), their rows, and how many columns there are: fewer than a vector holds
-    only where a row of results is that short. Each row of pixels is loaded once and taken into the results of
-    all windows that it belongs to.
-    ``empty`` is what nothing makes. ``begin(emit, args)`` stands before the loop and returns two functions:
-    ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``epilogue(total)`` is last.
+    follow: the weight, the filter, and ``last``, its scale and shift and what :func:`activation_of` gives.
+    They end with where the results go (:class:`~..product.tiles.Rows`), their rows, and how many columns
+    there are: fewer than a vector holds only where a row of results is that short. Each row of pixels is
+    loaded once and taken into the results of all windows that it belongs to.
+    ``empty`` is what nothing makes. ``begin(emit, weight, f, last)`` stands before the loop and returns two
+    functions: ``combine(ky, pixels, total)`` takes in what row ky of a window sees, ``epilogue(total)`` is
+    last.
     """
     #: Windows that a row belongs to, at most; those that lack rows when a row comes.
     windows = -(-size // step)
     begun = windows - 1
 
-    def generate(context, builder, signature, args, loc=None):
-        emit, kinds = Emitter(context, builder, loc), signature.args
-        pixels = _Pixels(emit, kinds[0], args[0], args[2], size, step, empty)
-        nothing, y, (rows, left) = pixels.nothing, args[1], args[-2:]
-        out = emit.rows(kinds[-3], args[-3], "out")
-        combine, epilogue = begin(emit, args)
+    @emitted
+    def columns(emit, plane, y, x, weight, f, last, out, rows, left):
+        builder = emit.builder
+        pixels = _Pixels(emit, plane, x, size, step, empty)
+        nothing, out = pixels.nothing, emit.rows(out, "out")
+        combine, epilogue = begin(emit, weight, f, last)
 
         def all_rows(masks):
             # Totals of the windows that lack rows, the one that began first in front.
@@ -177,44 +176,36 @@ def _generator(size, step, empty, begin):
                 all_rows(None)
             with edge:
                 all_rows(pixels.masks())
-        return context.get_dummy_value()
 
-    return generate
-
-
-def _convolution(size, step):
-    @intrinsic
-    def columns(typing, plane, y, x, weight, f, last, out, rows, left):
-        """``last`` is the filter's scale and shift, and what :func:`activation_of` gives."""
-
-        def begin(emit, args):
-            first = emit.pointer(weight, args[3], emit.times(args[4], size * size), "weight")
-            # Registers hold the weights of 3x3. Those of more lie in memory: repeated as vectors, or, where a
-            # multiply-add can repeat a number itself (AVX-512), as they are.
-            again = MACHINE_LANES == 16 and size > 3
-            weights = [None if again else emit.load_splat(first, tap) for tap in range(size * size)]
-            scale, shift, act = emit.members(args[5])
-            scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
-
-            def combine(ky, pixels, total):
-                for kx, value in enumerate(pixels):
-                    tap = ky * size + kx
-                    factor = emit.load_splat(first, tap) if again else weights[tap]
-                    total = emit.fma(factor, value, total)
-                return total
-
-            return combine, lambda total: emit.activate([emit.fma(scale, total, shift)], act)[0]
-
-        i = types.int64
-        signature = types.void(plane, i, i, weight, i, last, out, i, i)
-        return signature, _generator(size, step, 0.0, begin)
-
-    columns.__qualname__ += f"_{size}_{step}"  # by which the kernels that have it as a part are told apart
+    # By which the kernels that have it as a part are told apart.
+    columns.__qualname__ += f"[{begin.__qualname__}, {size}, {step}, {empty}]"
     return columns
 
 
+def _convolution(size, step):
+    def begin(emit, weight, f, last):
+        first = emit.pointer(weight, emit.times(f, size * size), "weight")
+        # Registers hold the weights of 3x3. Those of more lie in memory: repeated as vectors, or, where a
+        # multiply-add can repeat a number itself (AVX-512), as they are.
+        again = MACHINE_LANES == 16 and size > 3
+        weights = [None if again else emit.load_splat(first, tap) for tap in range(size * size)]
+        scale, shift, act = emit.members(last)
+        scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
+
+        def combine(ky, pixels, total):
+            for kx, value in enumerate(pixels):
+                tap = ky * size + kx
+                factor = emit.load_splat(first, tap) if again else weights[tap]
+                total = emit.fma(factor, value, total)
+            return total
+
+        return combine, lambda total: emit.activate([emit.fma(scale, total, shift)], act)[0]
+
+    return _columns(size, step, 0.0, begin)
+
+
 def _pooling(size, step, maximum):
-    def begin(emit, args):
+    def begin(emit, weight, f, last):
         builder = emit.builder
 
         def combine(ky, pixels, total):
@@ -227,16 +218,7 @@ def _pooling(size, step, maximum):
 
         return combine, lambda total: total
 
-    empty = float(np.finfo(np.float32).min) if maximum else 0.0
-    generate = _generator(size, step, empty, begin)
-
-    @intrinsic
-    def columns(typing, plane, y, x, weight, f, last, out, rows, left):
-        i = types.int64
-        return types.void(plane, i, i, weight, i, last, out, i, i), generate
-
-    columns.__qualname__ += f"_{size}_{step}_{maximum}"
-    return columns
+    return _columns(size, step, float(np.finfo(np.float32).min) if maximum else 0.0, begin)
 
 
 #: Rows of results that are enough for a worker: what lies between two workers' rows, both read.

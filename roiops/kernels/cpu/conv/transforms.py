@@ -9,10 +9,8 @@ evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the u
 """
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from ..product.emitter import ROWS, Emitter
+from ..product.emitter import ROWS, emitted
 from ..product.tiles import by_rows
 from ..vector import BLOCK, MACHINE_LANES
 
@@ -69,23 +67,14 @@ def _of_squares(matrix):
     """
     count = matrix.shape[1]
 
-    @intrinsic
-    def transform(typing, source, source_at, row_step, column_step, out, out_at, out_step):
-        i = types.int64
-        signature = types.void(source, i, i, i, out, i, i)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit = Emitter(context, builder, loc)
-            first = emit.pointer(signature.args[0], args[0], args[1], "source")
-            target = emit.pointer(signature.args[4], args[4], args[5], "out")
-            columns = [emit.move(first, emit.times(args[3], x)) for x in range(count)]
-            squares = ([emit.load(each, emit.times(args[2], y)) for y in range(count)] for each in columns)
-            for y, row in enumerate(_two_sided(emit, matrix, squares)):
-                for x, value in enumerate(row):
-                    emit.store(value, target, emit.times(args[6], y * len(matrix) + x))
-            return context.get_dummy_value()
-
-        return signature, generate
+    @emitted
+    def transform(emit, source, source_at, row_step, column_step, out, out_at, out_step):
+        first, target = emit.pointer(source, source_at, "source"), emit.pointer(out, out_at, "out")
+        columns = [emit.move(first, emit.times(column_step, x)) for x in range(count)]
+        squares = ([emit.load(each, emit.times(row_step, y)) for y in range(count)] for each in columns)
+        for y, row in enumerate(_two_sided(emit, matrix, squares)):
+            for x, value in enumerate(row):
+                emit.store(value, target, emit.times(out_step, y * len(matrix) + x))
 
     return transform
 
@@ -94,89 +83,66 @@ def _of_squares(matrix):
 transform_pixels, transform_heads, transform_sums = map(_of_squares, (TILES, RESULTS.T, FILTERS.T))
 
 
-@intrinsic
-def transform_tiles(typing, lines, aside, out, out_at, out_step):
+@emitted
+def transform_tiles(emit, lines, aside, out, out_at, out_step):
     """Transform a vector of neighbouring tiles: 6 lines of pixels, :class:`Rows`, become 36 vectors.
 
     ``aside`` is memory for 36 vectors.
     """
-    i = types.int64
-    signature = types.void(lines, aside, out, i, i)
+    line, step = emit.rows(lines, "pixels")
+    aside, target = emit.pointer(aside, 0, "aside"), emit.pointer(out, out_at, "out")
 
-    def generate(context, builder, signature, args, loc=None):
-        emit = Emitter(context, builder, loc)
-        line, step = emit.rows(signature.args[0], args[0], "pixels")
-        aside = emit.pointer(signature.args[1], args[1], emit.number(0), "aside")
-        target = emit.pointer(signature.args[2], args[2], args[3], "out")
+    def pixels(y):
+        row = emit.move(line, emit.times(step, y))
+        return emit.deinterleave(row, OUT) + emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
 
-        def pixels(y):
-            row = emit.move(line, emit.times(step, y))
-            return emit.deinterleave(row, OUT) + emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
-
-        for x, column in enumerate(_two_sided(emit, TILES, map(pixels, range(IN)), aside)):
-            for y, value in enumerate(column):
-                emit.store(value, target, emit.times(args[4], y * IN + x))
-        return context.get_dummy_value()
-
-    return signature, generate
+    for x, column in enumerate(_two_sided(emit, TILES, map(pixels, range(IN)), aside)):
+        for y, value in enumerate(column):
+            emit.store(value, target, emit.times(out_step, y * IN + x))
 
 
-@intrinsic
-def transform_taps(typing, taps, one, two, out, out_at, out_step):
+@emitted
+def transform_taps(emit, taps, one, two, out, out_at, out_step):
     """Transform two neighbouring channels of ``ROWS`` filters: 9 rows of taps each become 36 rows of both.
 
     The taps begin at ``one`` and at ``two``, ``BLOCK`` apart.
     """
-    i = types.int64
-    signature = types.void(taps, i, i, out, i, i)
+    single, both = emit.with_lanes(ROWS), emit.with_lanes(2 * ROWS)
+    channels = [emit.pointer(taps, at, "taps") for at in (one, two)]
+    target = emit.pointer(out, out_at, "out")
 
-    def generate(context, builder, signature, args, loc=None):
-        emit, both = Emitter(context, builder, loc, ROWS), Emitter(context, builder, loc, 2 * ROWS)
-        channels = [emit.pointer(signature.args[0], args[0], at, "taps") for at in args[1:3]]
-        target = emit.pointer(signature.args[3], args[3], args[4], "out")
+    def tap(y, x):
+        return emit.join([single.load(channel, (y * TAPS + x) * BLOCK) for channel in channels])
 
-        def tap(y, x):
-            return emit.join([emit.load(channel, (y * TAPS + x) * BLOCK) for channel in channels])
-
-        columns = ([tap(y, x) for y in range(TAPS)] for x in range(TAPS))
-        for y, row in enumerate(_two_sided(both, FILTERS, columns)):
-            for x, value in enumerate(row):
-                both.store(value, target, both.times(args[5], y * IN + x))
-        return context.get_dummy_value()
-
-    return signature, generate
+    columns = ([tap(y, x) for y in range(TAPS)] for x in range(TAPS))
+    for y, row in enumerate(_two_sided(both, FILTERS, columns)):
+        for x, value in enumerate(row):
+            both.store(value, target, both.times(out_step, y * IN + x))
 
 
-@intrinsic
-def transform_results(typing, products, out, epilogue):
+@emitted
+def transform_results(emit, products, out, epilogue):
     """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels.
 
     ``products`` and ``out`` are :class:`Rows`; ``epilogue`` is a :class:`Epilogue` of one filter, whose
     ``scale`` and ``shift`` are numbers, and ``act`` what :func:`~..product.emitter.activation_of` gives.
     """
-    signature = types.void(products, out, epilogue)
+    source, step = emit.rows(products, "products")
+    target, out_step = emit.rows(out, "out")
+    scale, shift, act, *_ = emit.members(epilogue)
+    other, add_other = emit.other(epilogue, emit.members(out)[1])
+    scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
+    columns = ([emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)] for x in range(IN))
+    lines = [emit.times(out_step, y) for y in range(OUT)]
+    values = []
+    for row in _two_sided(emit, RESULTS, columns):
+        values += emit.interleave([emit.fma(scale, value, shift) for value in row])
 
-    def generate(context, builder, signature, args, loc=None):
-        emit, kinds = Emitter(context, builder, loc), signature.args
-        source, step = emit.rows(kinds[0], args[0], "products")
-        target, out_step = emit.rows(kinds[1], args[1], "out")
-        scale, shift, act, other, add_other = emit.members(args[2])
-        other = emit.pointer(kinds[2][3], other, emit.members(args[1])[1], "other")
-        scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
-        columns = ([emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)] for x in range(IN))
-        lines = [emit.times(out_step, y) for y in range(OUT)]
-        values = []
-        for row in _two_sided(emit, RESULTS, columns):
-            values += emit.interleave([emit.fma(scale, value, shift) for value in row])
+    def with_other():
+        pairs = zip(by_rows(values, OUT), lines, strict=True)
+        return [value for row, line in pairs for value in emit.plus(row, emit.move(other, line))]
 
-        def with_other():
-            pairs = zip(by_rows(values, OUT), lines, strict=True)
-            return [value for row, line in pairs for value in emit.plus(row, emit.move(other, line))]
-
-        values = emit.activate(emit.choose(add_other, with_other, values), act)
-        for row, line in zip(by_rows(values, OUT), lines, strict=True):
-            for k, value in enumerate(row):
-                emit.store(value, emit.move(target, line), k * MACHINE_LANES)
-        return context.get_dummy_value()
-
-    return signature, generate
+    values = emit.activate(emit.choose(add_other, with_other, values), act)
+    for row, line in zip(by_rows(values, OUT), lines, strict=True):
+        for k, value in enumerate(row):
+            emit.store(value, emit.move(target, line), k * MACHINE_LANES)

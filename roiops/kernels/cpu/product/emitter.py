@@ -4,11 +4,14 @@ An :class:`Emitter` builds the body of a numba intrinsic. A vector holds ``MACHI
 is computed in tiles of ``ROWS`` by ``VECTORS`` vectors, which fill the registers of the machine at hand.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 
 from ...checked import CHECKED, check_access, place_of
 from ...jit import inner
@@ -97,23 +100,65 @@ class Span(NamedTuple):
     name: str
 
 
+class Argument(NamedTuple):
+    """An array or a tuple that a body is given: numba's type of it, and LLVM's value."""
+
+    kind: Any
+    value: Any
+
+
+def _given(kind, value):
+    """What a body gets for a value: numbers as they are."""
+    return Argument(kind, value) if isinstance(kind, types.Array | types.BaseTuple) else value
+
+
+def _kind_of(argument):
+    """The type that an argument is converted to."""
+    if isinstance(argument, types.Integer):
+        return types.int64
+    return types.float32 if isinstance(argument, types.Float) else argument
+
+
+def emitted(body):
+    """Decorator: ``body(emit, *arguments)`` writes what the intrinsic of the same arguments does.
+
+    It returns nothing. Numbers are 64-bit integers and float32; arrays and tuples come as :class:`Argument`.
+    """
+
+    @intrinsic
+    @functools.wraps(body)
+    def typed(typing, *arguments):
+        def generate(context, builder, signature, values, loc=None):
+            body(Emitter(context, builder, loc), *map(_given, signature.args, values))
+            return context.get_dummy_value()
+
+        return types.void(*map(_kind_of, arguments)), generate
+
+    return typed
+
+
 class Emitter:
     """Instructions on float32 vectors of ``lanes``. Positions are counted in floats.
 
-    ``loc`` is what numba gives to ``generate``: where the intrinsic is called.
+    ``loc`` is what numba tells: where the intrinsic is called.
     """
 
     def __init__(self, context, builder, loc=None, lanes=MACHINE_LANES):
         self.context, self.builder, self.loc = context, builder, loc
         self.lanes, self.vector = lanes, ir.VectorType(_F32, lanes)
 
-    def pointer(self, array_type, array, position, name="array") -> Span:
+    def with_lanes(self, lanes) -> "Emitter":
+        """The same on vectors of so many lanes."""
+        return Emitter(self.context, self.builder, self.loc, lanes)
+
+    def pointer(self, array: Argument, position, name="array") -> Span:
         """Where ``array[position]`` lies, for a contiguous array; ``name`` is for errors."""
-        first = data_of(self.context, self.builder, array_type, array)
-        size = None
-        if CHECKED:
-            size = self.context.make_array(array_type)(self.context, self.builder, array).nitems
+        first = data_of(self.context, self.builder, *array)
+        size = self._array(array).nitems if CHECKED else None
         return self.move(Span(first, first, size, name), position)
+
+    def _array(self, array: Argument):
+        return self.context.make_array(array.kind)(self.context, self.builder, array.value)
 
     def fixed(self, numbers, name) -> Span:
         """A place in memory that holds these numbers."""
@@ -130,12 +175,10 @@ class Emitter:
         ]
         return Span(*chosen, span.name)
 
-    def elements(self, array_type, array, name):
+    def elements(self, array: Argument, name):
         """How many elements a contiguous array has, and where the first one lies."""
-        count = self.builder.extract_value(
-            self.context.make_array(array_type)(self.context, self.builder, array).shape, 0
-        )
-        return count, self.pointer(array_type, array, self.number(0), name)
+        count = self.builder.extract_value(self._array(array).shape, 0)
+        return count, self.pointer(array, 0, name)
 
     def check(self, span: Span, count, action: str, alignment=1):
         """In the checked mode: raise unless ``count`` elements from ``span`` on are in its array."""
@@ -149,14 +192,14 @@ class Emitter:
         aligned = {"pointer": span.pointer, "alignment": alignment}
         check_access(self.context, builder, place, index, count, span.size, **aligned)
 
-    def members(self, values) -> list:
+    def members(self, values: Argument) -> list:
         """The members of a tuple."""
-        return cgutils.unpack_tuple(self.builder, values)
+        return list(map(_given, values.kind, cgutils.unpack_tuple(self.builder, values.value)))
 
-    def rows(self, kind, values, name="array"):
+    def rows(self, rows: Argument, name="array"):
         """Where the first of some :class:`~.tiles.Rows` lies, and the step to the next."""
-        array, at, step = self.members(values)
-        return self.pointer(kind[0], array, at, name), step
+        array, at, step = self.members(rows)
+        return self.pointer(array, at, name), step
 
     def move(self, span: Span, by) -> Span:
         return span._replace(pointer=self.builder.gep(span.pointer, [self.number(by)]))
@@ -279,11 +322,11 @@ class Emitter:
         raised = [select(compare("<", v, activation.floor), activation.floor, v) for v in values]
         return self.choose(activation.limited, limited, raised)
 
-    def epilogue(self, kind, epilogue, row, at) -> EpilogueAt:
+    def epilogue(self, epilogue: Argument, row, at) -> EpilogueAt:
         """A :class:`~.tiles.Epilogue` for results from filter ``row`` on; ``other`` is read from ``at``."""
         scale, shift, act, *_ = self.members(epilogue)
         floor, ceiling, slopes = self.members(act)
-        count, first = self.elements(kind[2][2], slopes, "slope")
+        count, first = self.elements(slopes, "slope")
         act = ActivationIn(
             self.splat(floor),
             self.splat(ceiling),
@@ -292,16 +335,16 @@ class Emitter:
             self.builder.icmp_signed(">", count, self.number(0)),
         )
         return EpilogueAt(
-            self.pointer(kind[0], scale, row, "scale"),
-            self.pointer(kind[1], shift, row, "shift"),
+            self.pointer(scale, row, "scale"),
+            self.pointer(shift, row, "shift"),
             act,
-            *self.other(kind, epilogue, at),
+            *self.other(epilogue, at),
         )
 
-    def other(self, kind, epilogue, at):
+    def other(self, epilogue: Argument, at):
         """What is added to results from ``at`` on, and whether it is."""
         *_, other, add_other = self.members(epilogue)
-        return self.pointer(kind[3], other, at, "other"), add_other
+        return self.pointer(other, at, "other"), add_other
 
     def weighted(self, values, weights):
         """The sum of ``weights[i] * values[i]``; None where all weights are 0."""

@@ -10,15 +10,13 @@ reads the left one in place; ``bind_few_rows`` is for products that do little mo
 import functools
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import call, inner, num_threads, parallel
 from ...shares import within
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, flat_of, prefetch_to_read, transpose_block
 from .caches import SECOND_CACHE
-from .emitter import COLUMNS, ROWS, Emitter
+from .emitter import COLUMNS, ROWS, emitted
 from .panels import copy_run, deal, is_even, panel_range
 from .tiles import Rows, add_product_tile
 
@@ -227,34 +225,25 @@ FETCH = 3
 
 
 def _dot(count):
-    @intrinsic
-    def dot(typing, weight, weight_at, weight_step, data, data_at, data_step, terms, sums):
-        i = types.int64
-        signature = types.void(weight, i, i, data, i, i, i, sums)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit, kinds = Emitter(context, builder, loc), signature.args
-            first = emit.pointer(kinds[0], args[0], args[1], "weight")
-            image = emit.pointer(kinds[3], args[3], args[4], "data")
-            zeros = [emit.constant(0)] * (_WEIGHTS * count)
-            with emit.loop(builder.sdiv(args[6], emit.number(MACHINE_LANES)), [first, image, *zeros]) as loop:
-                rows, columns, *totals = loop.values
-                right = [emit.load(columns, emit.times(args[5], n)) for n in range(count)]
-                for f in range(_WEIGHTS):
-                    row = emit.move(rows, emit.times(args[2], f))
-                    # The rows that come next: into the second cache, the first may have few places for them.
-                    soon = emit.move(row, emit.times(args[2], _WEIGHTS))
-                    emit.prefetch(soon, into=2)
-                    left = emit.load(row)
-                    for n in range(count):
-                        totals[f * count + n] = emit.fma(left, right[n], totals[f * count + n])
-                loop.advance([emit.move(rows, MACHINE_LANES), emit.move(columns, MACHINE_LANES), *totals])
-            target = emit.pointer(kinds[7], args[7], emit.number(0), "sums")
-            for k, total in enumerate(loop.results[2:]):
-                emit.store(total, target, k * MACHINE_LANES)
-            return context.get_dummy_value()
-
-        return signature, generate
+    @emitted
+    def dot(emit, weight, weight_at, weight_step, data, data_at, data_step, terms, sums):
+        first, image = emit.pointer(weight, weight_at, "weight"), emit.pointer(data, data_at, "data")
+        zeros = [emit.constant(0)] * (_WEIGHTS * count)
+        with emit.loop(emit.builder.sdiv(terms, emit.number(MACHINE_LANES)), [first, image, *zeros]) as loop:
+            rows, columns, *totals = loop.values
+            right = [emit.load(columns, emit.times(data_step, n)) for n in range(count)]
+            for f in range(_WEIGHTS):
+                row = emit.move(rows, emit.times(weight_step, f))
+                # The rows that come next: into the second cache, the first may have few places for them.
+                soon = emit.move(row, emit.times(weight_step, _WEIGHTS))
+                emit.prefetch(soon, into=2)
+                left = emit.load(row)
+                for n in range(count):
+                    totals[f * count + n] = emit.fma(left, right[n], totals[f * count + n])
+            loop.advance([emit.move(rows, MACHINE_LANES), emit.move(columns, MACHINE_LANES), *totals])
+        target = emit.pointer(sums, 0, "sums")
+        for k, total in enumerate(loop.results[2:]):
+            emit.store(total, target, k * MACHINE_LANES)
 
     return dot
 

@@ -9,12 +9,10 @@ its right factor from a *panel*, ``COLUMNS`` columns stored one after the other 
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import inner
 from ..vector import LINE, MACHINE_LANES
-from .emitter import BY_ELEMENT, COLUMNS, ROWS, VECTORS, Emitter
+from .emitter import BY_ELEMENT, COLUMNS, ROWS, VECTORS, emitted
 from .machine import HERE
 
 
@@ -59,17 +57,10 @@ class Prologue(NamedTuple):
 def _moved(load):
     """An intrinsic ``(source, source_at, target, target_at)``: one vector, as ``load`` reads it."""
 
-    @intrinsic
-    def move(typing, source, source_at, target, target_at):
-        signature = types.void(source, types.int64, target, types.int64)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit = Emitter(context, builder, loc)
-            value = load(emit, emit.pointer(signature.args[0], args[0], args[1], "source"))
-            emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
-            return context.get_dummy_value()
-
-        return signature, generate
+    @emitted
+    def move(emit, source, source_at, target, target_at):
+        value = load(emit, emit.pointer(source, source_at, "source"))
+        emit.store(value, emit.pointer(target, target_at, "target"))
 
     return move
 
@@ -79,35 +70,21 @@ copy_vector = _moved(lambda emit, source: emit.load(source))
 copy_every_second = _moved(lambda emit, source: emit.deinterleave(source, 2)[0])
 
 
-@intrinsic
-def scale_vector(typing, source, source_at, target, target_at, mean, scale, shift, floor):
+@emitted
+def scale_vector(emit, source, source_at, target, target_at, mean, scale, shift, floor):
     """Copy ``MACHINE_LANES`` floats as ``max((float - mean) * scale + shift, floor)``; NaN stays NaN."""
-    i, f = types.int64, types.float32
-    signature = types.void(source, i, target, i, f, f, f, f)
-
-    def generate(context, builder, signature, args, loc=None):
-        emit = Emitter(context, builder, loc)
-        mean, scale, shift, floor = map(emit.splat, args[4:])
-        value = emit.load(emit.pointer(signature.args[0], args[0], args[1], "source"))
-        value = builder.fadd(builder.fmul(builder.fsub(value, mean), scale), shift)
-        value = builder.select(builder.fcmp_ordered("<", value, floor), floor, value)
-        emit.store(value, emit.pointer(signature.args[2], args[2], args[3], "target"))
-        return context.get_dummy_value()
-
-    return signature, generate
+    builder = emit.builder
+    mean, scale, shift, floor = map(emit.splat, (mean, scale, shift, floor))
+    value = emit.load(emit.pointer(source, source_at, "source"))
+    value = builder.fadd(builder.fmul(builder.fsub(value, mean), scale), shift)
+    value = builder.select(builder.fcmp_ordered("<", value, floor), floor, value)
+    emit.store(value, emit.pointer(target, target_at, "target"))
 
 
-@intrinsic
-def clear_vector(typing, target, target_at):
+@emitted
+def clear_vector(emit, target, target_at):
     """Set ``MACHINE_LANES`` floats of a flat array to 0."""
-    signature = types.void(target, types.int64)
-
-    def generate(context, builder, signature, args, loc=None):
-        emit = Emitter(context, builder, loc)
-        emit.store(emit.constant(0), emit.pointer(signature.args[0], args[0], args[1], "target"))
-        return context.get_dummy_value()
-
-    return signature, generate
+    emit.store(emit.constant(0), emit.pointer(target, target_at, "target"))
 
 
 def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, packed=False):
@@ -155,9 +132,9 @@ def _bring_lines(emit, rows, width, *, write):
             emit.prefetch(row, min(i, width - 1), write=write)
 
 
-def _bring_added(emit, kind, epilogue, at, rows_from, width):
+def _bring_added(emit, epilogue, at, rows_from, width):
     """The same of what an epilogue adds, where it adds something; ``rows_from(other)``: the rows' places."""
-    other, add_other = emit.other(kind, epilogue, at)
+    other, add_other = emit.other(epilogue, at)
 
     def bring():
         _bring_lines(emit, rows_from(other), width, write=False)
@@ -223,23 +200,15 @@ def _product_tile(*, add=False, packed=False):
     """
 
     def of(vectors):
-        @intrinsic
-        def tile(typing, left, term_step, panel, panel_at, terms, out):
-            i = types.int64
-            signature = types.void(left, i, panel, i, i, out)
-
-            def generate(context, builder, signature, args, loc=None):
-                emit, kinds = Emitter(context, builder, loc), signature.args
-                factor, step = emit.rows(kinds[0], args[0], "left")
-                soon = emit.move(factor, step) if packed else None
-                factor = factor, emit.number(1) if packed else step
-                panel = emit.pointer(kinds[2], args[2], args[3], "panel")
-                out = emit.rows(kinds[5], args[5], "out")
-                sums = _sum_tile(emit, factor, args[1], panel, args[4], out, vectors, soon, packed=packed)
-                _store_tile(emit, sums, out, add)
-                return context.get_dummy_value()
-
-            return signature, generate
+        @emitted
+        def tile(emit, left, term_step, panel, panel_at, terms, out):
+            factor, step = emit.rows(left, "left")
+            soon = emit.move(factor, step) if packed else None
+            factor = factor, emit.number(1) if packed else step
+            panel = emit.pointer(panel, panel_at, "panel")
+            out = emit.rows(out, "out")
+            sums = _sum_tile(emit, factor, term_step, panel, terms, out, vectors, soon, packed=packed)
+            _store_tile(emit, sums, out, add)
 
         tile.__qualname__ += f"[{vectors}, {add}, {packed}]"  # see jit.py on names
         return tile
@@ -265,25 +234,15 @@ add_product_tile = _product_tile(add=True)
 
 
 def _finished_product_tile(vectors):
-    @intrinsic
-    def finished_product_tile(typing, left, panel, terms, out, epilogue, row):
-        integer = types.int64
-        signature = types.void(left, panel, integer, out, epilogue, integer)
-
-        def generate(context, builder, signature, args, loc=None):
-            emit, kinds = Emitter(context, builder, loc), signature.args
-            left = emit.rows(kinds[0], args[0], "left")
-            panel = emit.pointer(kinds[1], args[1], emit.number(0), "panel")
-            out = emit.rows(kinds[3], args[3], "out")
-            soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
-            at, width = emit.members(args[3])[1], vectors * MACHINE_LANES
-            _bring_added(emit, kinds[4], args[4], at, lambda other: _rows_of(emit, (other, out[1])), width)
-            sums = _sum_tile(emit, left, emit.number(1), panel, args[2], out, vectors, soon)
-            epilogue = emit.epilogue(kinds[4], args[4], args[5], at)
-            store_finished(emit, sums, out, epilogue)
-            return context.get_dummy_value()
-
-        return signature, generate
+    @emitted
+    def finished_product_tile(emit, left, panel, terms, out, epilogue, row):
+        at, width = emit.members(out)[1], vectors * MACHINE_LANES
+        left, out = emit.rows(left, "left"), emit.rows(out, "out")
+        panel = emit.pointer(panel, 0, "panel")
+        soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
+        _bring_added(emit, epilogue, at, lambda other: _rows_of(emit, (other, out[1])), width)
+        sums = _sum_tile(emit, left, emit.number(1), panel, terms, out, vectors, soon)
+        store_finished(emit, sums, out, emit.epilogue(epilogue, row, at))
 
     return finished_product_tile
 
@@ -307,72 +266,63 @@ def finished_product_tile_of(vectors, left, panel, terms, out, epilogue, row):
 
 
 def _reduce_tile(height, vectors):
-    @intrinsic
-    def tile(typing, weight, image, starts, repeats, offsets, soon, out, targets, epilogue, row):
+    @emitted
+    def tile(emit, weight, image, starts, repeats, offsets, soon, out, targets, epilogue, row):
         """``image`` has a row for each time that the ``offsets`` are gone through.
 
         ``starts``: where the vectors of results begin in the image, and which of them is the first;
         ``targets`` are their places in the rows of ``out`` in the same way. ``soon``: what is to be fetched
         meanwhile, a row for each term.
         """
-        i = types.int64
-        signature = types.void(weight, image, starts, i, offsets, soon, out, targets, epilogue, i)
+        builder, at = emit.builder, emit.members(out)[1]
+        factors, weight_step = emit.rows(weight, "weight")
+        origin, image_step = emit.rows(image, "image")
+        soon, soon_step = emit.rows(soon, "soon")
 
-        def generate(context, builder, signature, args, loc=None):
-            emit, kinds = Emitter(context, builder, loc), signature.args
-            factors, weight_step = emit.rows(kinds[0], args[0], "weight")
-            origin, image_step = emit.rows(kinds[1], args[1], "image")
-            soon, soon_step = emit.rows(kinds[5], args[5], "soon")
+        def places_in(places):
+            first = emit.pointer(*emit.members(places), "starts or targets")
+            return [emit.load_number(first, v) for v in range(vectors)]
 
-            def places_in(k):
-                first = emit.pointer(kinds[k][0], *emit.members(args[k]), "starts or targets")
-                return [emit.load_number(first, v) for v in range(vectors)]
+        out, goes_to = emit.rows(out, "out"), places_in(targets)
 
-            out, at, goes_to = emit.rows(kinds[6], args[6], "out"), emit.members(args[6])[1], places_in(7)
+        def rows_from(first):
+            return _rows_of(emit, (emit.move(first, goes_to[0]), out[1]), height)
 
-            def rows_from(first):
-                return _rows_of(emit, (emit.move(first, goes_to[0]), out[1]), height)
-
-            width = vectors * MACHINE_LANES
-            _bring_lines(emit, rows_from(out[0]), width, write=True)
-            _bring_added(emit, kinds[8], args[8], at, rows_from, width)
-            begin, *others = places_in(2)
-            start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
-            count, places = emit.elements(kinds[4], args[4], "offsets")
-            zeros = [emit.constant(0)] * (height * vectors)
-            with emit.loop(args[3], [start, factors, soon, *zeros]) as outer:
-                image, factors, soon, *sums = outer.values
-                carried, left_over = [factors, soon, places, *sums], count
-                if BY_ELEMENT:
-                    quads, done = emit.whole_quads(count, emit.number(1))
-                    with emit.loop(quads, carried) as four:
-                        factor, line, place, *sums = four.values
-                        loaded = [emit.load(factor, emit.times(weight_step, r)) for r in range(height)]
-                        for k in range(4):
-                            emit.prefetch(line, emit.times(soon_step, k))
-                            columns = emit.move(image, emit.load_number(place, k))
-                            right = [emit.load(columns, by) for by in (0, *apart)]
-                            sums = emit.add_products(
-                                [emit.splat_lane(each, k) for each in loaded], right, sums
-                            )
-                        moved = zip((factor, line, place), (4, emit.times(soon_step, 4), 4), strict=True)
-                        four.advance([*(emit.move(each, by) for each, by in moved), *sums])
-                    carried, left_over = four.results, builder.sub(count, done)
-                with emit.loop(left_over, carried) as term:
-                    factor, line, place, *sums = term.values
-                    emit.prefetch(line)
-                    columns = emit.move(image, emit.load_number(place))
-                    right = [emit.load(columns, by) for by in (0, *apart)]
-                    numbers = (emit.load_splat(factor, emit.times(weight_step, r)) for r in range(height))
-                    sums = emit.add_products(numbers, right, sums)
-                    moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
-                    term.advance([*(emit.move(each, by) for each, by in moved), *sums])
-                outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
-            epilogue = emit.epilogue(kinds[8], args[8], args[9], at)
-            store_finished(emit, by_rows(outer.results[3:], vectors), out, epilogue, goes_to)
-            return context.get_dummy_value()
-
-        return signature, generate
+        width = vectors * MACHINE_LANES
+        _bring_lines(emit, rows_from(out[0]), width, write=True)
+        _bring_added(emit, epilogue, at, rows_from, width)
+        begin, *others = places_in(starts)
+        start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
+        count, places = emit.elements(offsets, "offsets")
+        zeros = [emit.constant(0)] * (height * vectors)
+        with emit.loop(repeats, [start, factors, soon, *zeros]) as outer:
+            image, factors, soon, *sums = outer.values
+            carried, left_over = [factors, soon, places, *sums], count
+            if BY_ELEMENT:
+                quads, done = emit.whole_quads(count, emit.number(1))
+                with emit.loop(quads, carried) as four:
+                    factor, line, place, *sums = four.values
+                    loaded = [emit.load(factor, emit.times(weight_step, r)) for r in range(height)]
+                    for k in range(4):
+                        emit.prefetch(line, emit.times(soon_step, k))
+                        columns = emit.move(image, emit.load_number(place, k))
+                        right = [emit.load(columns, by) for by in (0, *apart)]
+                        sums = emit.add_products([emit.splat_lane(each, k) for each in loaded], right, sums)
+                    moved = zip((factor, line, place), (4, emit.times(soon_step, 4), 4), strict=True)
+                    four.advance([*(emit.move(each, by) for each, by in moved), *sums])
+                carried, left_over = four.results, builder.sub(count, done)
+            with emit.loop(left_over, carried) as term:
+                factor, line, place, *sums = term.values
+                emit.prefetch(line)
+                columns = emit.move(image, emit.load_number(place))
+                right = [emit.load(columns, by) for by in (0, *apart)]
+                numbers = (emit.load_splat(factor, emit.times(weight_step, r)) for r in range(height))
+                sums = emit.add_products(numbers, right, sums)
+                moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
+                term.advance([*(emit.move(each, by) for each, by in moved), *sums])
+            outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
+        sums = by_rows(outer.results[3:], vectors)
+        store_finished(emit, sums, out, emit.epilogue(epilogue, row, at), goes_to)
 
     return tile
 
