@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels.jit import inner
-from roiops.kernels.rules import (
+from .jit import inner
+from .rules import (
     CENTRES,
     CLAMPED_HALF_PIXEL,
     CLAMPED_ONE_PIXEL,

@@ -26,9 +26,9 @@ from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref
 from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import populate_array
 
-from roiops.errors import ParamError
-from roiops.kernels.checked import CHECKED, check_access, place_of
-from roiops.kernels.jit import inner
+from ...errors import ParamError
+from ..checked import CHECKED, check_access, place_of
+from ..jit import inner
 
 
 def _features() -> set[str]:

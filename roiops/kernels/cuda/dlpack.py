@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.dtypes import BFLOAT16, stored
-from roiops.errors import DTypeError
+from ...dtypes import BFLOAT16, stored
+from ...errors import DTypeError
 
 _KINDS = {0: "i", 1: "u", 2: "f", 6: "b"}
 _BFLOAT = 4

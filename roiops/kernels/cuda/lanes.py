@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cuda.number import computing
-from roiops.kernels.cuda.runtime import QUAD, address_of, device, quad_alignment, quad_at
+from .. import geometry
+from .number import computing
+from .runtime import QUAD, address_of, device, quad_alignment, quad_at
 
 #: Channels that a thread takes together.
 THREAD_LANES = QUAD

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from roiops.dtypes import BFLOAT16, name_of
-from roiops.errors import DTypeError
-from roiops.kernels.cuda.runtime import device
+from ...dtypes import BFLOAT16, name_of
+from ...errors import DTypeError
+from .runtime import device
 
 
 @device

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from roiops.dtypes import BFLOAT16, stored
-from roiops.errors import DeviceError
-from roiops.kernels.cuda import dlpack
-from roiops.kernels.numba_insides.compiler import Inner
+from ...dtypes import BFLOAT16, stored
+from ...errors import DeviceError
+from ..numba_insides.compiler import Inner
+from . import dlpack
 
 #: No launch has more blocks. Kernels stride over what is left, so any number is right.
 MOST_BLOCKS = 1 << 16

@@ -16,10 +16,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.chunks import is_dense, is_small
-from roiops.kernels.cpu.roi.images import first_stray
-from roiops.kernels.jit import Whole, inner
+from ... import geometry
+from ...jit import Whole, inner
+from .chunks import is_dense, is_small
+from .images import first_stray
 
 #: The argmax of what has none.
 NOWHERE = np.empty(0, np.int32)

@@ -8,11 +8,11 @@ at the boxes, makes the tables and has threads share the work.
 ``tests/reference.py`` has the same in plain loops: ``separable``.
 """
 
-from roiops.kernels import geometry, ways
-from roiops.kernels.cpu.roi import channels_last, lanes, scalars
-from roiops.kernels.cpu.roi.addresses import prepared, shapes_for
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
-from roiops.kernels.cpu.vector import FIXED_LANES
+from ... import geometry, ways
+from ..vector import FIXED_LANES
+from . import channels_last, lanes, scalars
+from .addresses import prepared, shapes_for
+from .chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
 
 _MEANS = "means of ROIs"
 SCALARS = ways.declare(

@@ -7,17 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels.cpu.roi.tiles import from_lanes, is_one_run, to_lanes
-from roiops.kernels.cpu.vector import (
-    FIXED_LANES,
-    load,
-    pointer_to,
-    prefetch_far_ahead,
-    prefetch_to_write,
-    stream,
-)
-from roiops.kernels.geometry import smaller
-from roiops.kernels.jit import inner
+from ...geometry import smaller
+from ...jit import inner
+from ..vector import FIXED_LANES, load, pointer_to, prefetch_far_ahead, prefetch_to_write, stream
+from .tiles import from_lanes, is_one_run, to_lanes
 
 # Bytes of an output of which caches still hold most when it is read next, beside the map and other outputs.
 # Storing what is larger past them saves reading each line before it is written.

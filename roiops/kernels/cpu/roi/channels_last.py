@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
-from roiops.kernels.cpu.roi.bins import CACHED_BYTES
-from roiops.kernels.cpu.roi.tiles import channel_blocks
-from roiops.kernels.cpu.vector import (
+from ...geometry import smaller
+from ...jit import inner, shared
+from ..vector import (
     FIXED_LANES,
     load,
     load_some,
@@ -28,8 +26,10 @@ from roiops.kernels.cpu.vector import (
     store_some,
     stream,
 )
-from roiops.kernels.geometry import smaller
-from roiops.kernels.jit import inner, shared
+from . import tables
+from .addresses import backward_kernel, forward_kernel
+from .bins import CACHED_BYTES
+from .tiles import channel_blocks
 
 
 class _Bin(NamedTuple):

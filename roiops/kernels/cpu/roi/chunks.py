@@ -5,16 +5,9 @@ Others are copied, some channels at a time.
 
 import numpy as np
 
-from roiops.kernels.cpu.vector import (
-    BLOCK,
-    FIXED_LANES,
-    flat_of,
-    pointer_to,
-    prefetch_far_ahead,
-    transpose_block,
-)
-from roiops.kernels.jit import inner, num_threads, parallel
-from roiops.kernels.shares import within
+from ...jit import inner, num_threads, parallel
+from ...shares import within
+from ..vector import BLOCK, FIXED_LANES, flat_of, pointer_to, prefetch_far_ahead, transpose_block
 
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15

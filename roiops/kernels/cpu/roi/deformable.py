@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, is_dense
-from roiops.kernels.cpu.vector import flat_of, pointer_to, prefetch_to_read
-from roiops.kernels.jit import inner, num_threads, parallel
-from roiops.kernels.shares import within
+from ... import geometry
+from ...jit import inner, num_threads, parallel
+from ...shares import within
+from ..vector import flat_of, pointer_to, prefetch_to_read
+from .chunks import as_rois, channel_chunks, is_dense
 
 #: How many channels ahead the rows of a bin are fetched: each channel lies in other pages of memory.
 AHEAD = 4

@@ -11,22 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import shapes_for
-from roiops.kernels.cpu.roi.bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
-from roiops.kernels.cpu.roi.tiles import (
-    Tile,
-    bins_at,
-    channel_blocks,
-    empty_tile,
-    item_of,
-    planes_of,
-    read_row,
-    tile_slots,
-)
-from roiops.kernels.cpu.vector import (
+from ... import geometry
+from ...geometry import larger, smaller
+from ...jit import Whole, inner, njit, shared
+from ...rules import CORNERS_YX_NORMALISED
+from ..vector import (
     FIXED_LANES,
     load,
     load_some,
@@ -38,9 +27,11 @@ from roiops.kernels.cpu.vector import (
     splat,
     store,
 )
-from roiops.kernels.geometry import larger, smaller
-from roiops.kernels.jit import Whole, inner, njit, shared
-from roiops.kernels.rules import CORNERS_YX_NORMALISED
+from . import tables
+from .addresses import shapes_for
+from .bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
+from .chunks import as_rois, channel_chunks, threads_for
+from .tiles import Tile, bins_at, channel_blocks, empty_tile, item_of, planes_of, read_row, tile_slots
 
 
 class _Slopes(NamedTuple):

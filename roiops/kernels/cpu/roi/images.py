@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from roiops.kernels.jit import Direct, inner
+from ...jit import Direct, inner
 
 
 @inner(makes_arrays=False)

@@ -14,7 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels.cpu.roi.bins import (
+from ...geometry import larger, smaller
+from ...jit import inner, shared
+from ..vector import FIXED_LANES, pointer_to, room
+from .bins import (
     Upcoming,
     comes_by_rows,
     nothing_pending,
@@ -27,8 +30,8 @@ from roiops.kernels.cpu.roi.bins import (
     target_of,
     write_bins,
 )
-from roiops.kernels.cpu.roi.tables import image_of_place
-from roiops.kernels.cpu.roi.tiles import (
+from .tables import image_of_place
+from .tiles import (
     Tile,
     bins_at,
     empty_tile,
@@ -43,9 +46,6 @@ from roiops.kernels.cpu.roi.tiles import (
     touch_nothing,
     write_rows,
 )
-from roiops.kernels.cpu.vector import FIXED_LANES, pointer_to, room
-from roiops.kernels.geometry import larger, smaller
-from roiops.kernels.jit import inner, shared
 
 
 class Memory(NamedTuple):

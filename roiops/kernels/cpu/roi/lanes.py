@@ -6,13 +6,13 @@ the work. All channels of a pixel have one weight, so that rows are multiplied a
 
 import numpy as np
 
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
-from roiops.kernels.cpu.roi.bins import prefetch_row, stream_row
-from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.tiles import add_row, read_row, slot_of
-from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, scaled, splat, store
-from roiops.kernels.jit import inner
+from ...jit import inner
+from ..vector import FIXED_LANES, load, multiply_add, scaled, splat, store
+from . import tables
+from .addresses import backward_kernel, forward_kernel
+from .bins import prefetch_row, stream_row
+from .items import backward_items, forward_items
+from .tiles import add_row, read_row, slot_of
 
 
 @inner

@@ -5,9 +5,9 @@
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi.chunks import as_rois
-from roiops.kernels.jit import njit
+from ... import geometry
+from ...jit import njit
+from .chunks import as_rois
 
 
 @njit

@@ -12,29 +12,11 @@ where they are, samples as :mod:`average` does.
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import (
-    backward_kernel,
-    forward_kernel,
-    prepared,
-    shapes_for,
-)
-from roiops.kernels.cpu.roi.bins import runs_of, stream_lines
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
-from roiops.kernels.cpu.roi.items import backward_items, first_unit, forward_items
-from roiops.kernels.cpu.roi.lanes import average_rows
-from roiops.kernels.cpu.roi.tiles import (
-    add_row,
-    bins_at,
-    clear_pixels,
-    item_of,
-    items_of,
-    places_of,
-    planes_of,
-    read_row,
-)
-from roiops.kernels.cpu.vector import (
+from ... import geometry
+from ...geometry import larger, smaller
+from ...jit import inner, shared
+from ...rules import PIXELS
+from ..vector import (
     FIXED_LANES,
     equal,
     greater,
@@ -46,9 +28,13 @@ from roiops.kernels.cpu.vector import (
     splat,
     store,
 )
-from roiops.kernels.geometry import larger, smaller
-from roiops.kernels.jit import inner, shared
-from roiops.kernels.rules import PIXELS
+from . import tables
+from .addresses import backward_kernel, forward_kernel, prepared, shapes_for
+from .bins import runs_of, stream_lines
+from .chunks import as_rois, channel_chunks, threads_for
+from .items import backward_items, first_unit, forward_items
+from .lanes import average_rows
+from .tiles import add_row, bins_at, clear_pixels, item_of, items_of, places_of, planes_of, read_row
 
 # Bytes of the planes that are scattered to at a time: what a core's cache holds, yet enough channels to
 # read what they get in runs.

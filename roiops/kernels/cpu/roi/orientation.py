@@ -5,8 +5,8 @@
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.jit import njit
+from ... import geometry
+from ...jit import njit
 
 
 @njit

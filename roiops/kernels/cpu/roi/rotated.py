@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import NOWHERE, shapes_for
-from roiops.kernels.cpu.roi.bins import stream_lines
-from roiops.kernels.cpu.roi.chunks import as_rois, channel_chunks, threads_for
-from roiops.kernels.cpu.roi.items import backward_items, forward_items
-from roiops.kernels.cpu.roi.tiles import read_row, touch_row
-from roiops.kernels.cpu.vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
-from roiops.kernels.jit import Whole, inner, njit, parallel
-from roiops.kernels.shares import within
+from ... import geometry
+from ...jit import Whole, inner, njit, parallel
+from ...shares import within
+from ..vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
+from . import tables
+from .addresses import NOWHERE, shapes_for
+from .bins import stream_lines
+from .chunks import as_rois, channel_chunks, threads_for
+from .items import backward_items, forward_items
+from .tiles import read_row, touch_row
 
 # Pairs of a pixel and a weight that are kept at a time, unless a single ROI has more.
 _MOST_TAPS = 1 << 20

@@ -6,12 +6,12 @@ that a box's means are the same bits in a small call and in a large one.
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.roi import tables
-from roiops.kernels.cpu.roi.addresses import backward_kernel, forward_kernel
-from roiops.kernels.cpu.vector import multiply_add, pointer_to, room
-from roiops.kernels.jit import inner, shared
-from roiops.kernels.shares import within
+from ... import geometry
+from ...jit import inner, shared
+from ...shares import within
+from ..vector import multiply_add, pointer_to, room
+from . import tables
+from .addresses import backward_kernel, forward_kernel
 
 
 @inner

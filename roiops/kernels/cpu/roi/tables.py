@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.vector import pointers_to, room
-from roiops.kernels.jit import inner, separate, shared
-from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS
+from ... import geometry
+from ...jit import inner, separate, shared
+from ...rules import MAX_INVALID_IS_ZERO, PIXELS
+from ..vector import pointers_to, room
 
 
 class Axis(NamedTuple):

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cpu.vector import (
+from ... import geometry
+from ...geometry import larger, smaller
+from ...jit import inner
+from ..vector import (
     BLOCK,
     FIXED_LANES,
     load,
@@ -20,8 +22,6 @@ from roiops.kernels.cpu.vector import (
     store_some,
     transpose_block,
 )
-from roiops.kernels.geometry import larger, smaller
-from roiops.kernels.jit import inner
 
 # Bytes of a tile, which each thread has one of: a larger map is kept in part. With half as many, a map of
 # 200 x 272 takes some 4 % longer.

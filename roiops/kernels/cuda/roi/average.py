@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
-from roiops.kernels.cuda.number import computing, kind_of
-from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, quads_up_to, smaller
-from roiops.kernels.cuda.runtime import (
+from ... import geometry
+from ...jit import njit
+from ...rules import CORNERS_YX_NORMALISED, SAME_CHANNEL
+from ..lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
+from ..number import computing, kind_of
+from ..runtime import (
     QUAD,
     contiguous,
     cuda,
@@ -34,8 +34,8 @@ from roiops.kernels.cuda.runtime import (
     launch,
     quad_at,
 )
-from roiops.kernels.jit import njit
-from roiops.kernels.rules import CORNERS_YX_NORMALISED, SAME_CHANNEL
+from . import tiles
+from .tiles import axes, bin_pixels, quads_up_to, smaller
 
 # Pixels of a row whose loads a thread has under way at a time.
 _COLUMNS = 4

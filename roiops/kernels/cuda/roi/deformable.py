@@ -13,26 +13,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import THREAD_LANES, lanes_for, layout_of, quads_of
-from roiops.kernels.cuda.number import computing, kind_of
-from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import add_up, axes, bin_pixels, quads_up_to, smaller
-from roiops.kernels.cuda.runtime import (
-    QUAD,
-    contiguous,
-    cuda,
-    device,
-    device_of,
-    empty,
-    flat_output,
-    flat_view,
-    kernel,
-    launch,
-)
-from roiops.kernels.jit import njit
-from roiops.kernels.rules import MEAN_OF_VALID
+from ... import geometry
+from ...jit import njit
+from ...rules import MEAN_OF_VALID
+from ..lanes import THREAD_LANES, lanes_for, layout_of, quads_of
+from ..number import computing, kind_of
+from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
+from . import tiles
+from .average import rois_of, setting_of
+from .tiles import add_up, axes, bin_pixels, quads_up_to, smaller
 
 
 @njit

@@ -10,13 +10,13 @@ import functools
 
 import numpy as np
 
-from roiops.kernels import geometry
-from roiops.kernels.cuda.number import computing, kind_of
-from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import add_up, axes
-from roiops.kernels.cuda.runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
-from roiops.kernels.rules import CORNERS_YX_NORMALISED
+from ... import geometry
+from ...rules import CORNERS_YX_NORMALISED
+from ..number import computing, kind_of
+from ..runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
+from . import tiles
+from .average import rois_of, setting_of
+from .tiles import add_up, axes
 
 
 @functools.cache

@@ -2,11 +2,11 @@
 
 import functools
 
-from roiops.kernels import geometry
-from roiops.kernels.cuda.number import computing, kind_of
-from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import cuda, device_of, empty, kernel
+from ... import geometry
+from ..number import computing, kind_of
+from ..runtime import cuda, device_of, empty, kernel
+from . import tiles
+from .average import rois_of
 
 
 @functools.cache

@@ -19,26 +19,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from roiops.errors import DeviceError
-from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
-from roiops.kernels.cuda.number import computing, kind_of
-from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of, setting_of
-from roiops.kernels.cuda.roi.tiles import axes, bin_pixels, smaller
-from roiops.kernels.cuda.runtime import (
-    QUAD,
-    contiguous,
-    cuda,
-    device,
-    device_of,
-    empty,
-    flat_output,
-    flat_view,
-    kernel,
-    launch,
-)
-from roiops.kernels.rules import MAX_INVALID_IS_ZERO, PIXELS, SAME_CHANNEL
+from ....errors import DeviceError
+from ... import geometry
+from ...rules import MAX_INVALID_IS_ZERO, PIXELS, SAME_CHANNEL
+from ..lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
+from ..number import computing, kind_of
+from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
+from . import tiles
+from .average import rois_of, setting_of
+from .tiles import axes, bin_pixels, smaller
 
 # What a sample is on an axis: not valid, valid but clear of all pixels, or a mean of pixels.
 INVALID, CLEAR, READ = range(3)

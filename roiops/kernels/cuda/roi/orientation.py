@@ -5,11 +5,11 @@
 
 import functools
 
-from roiops.kernels import geometry
-from roiops.kernels.cuda.number import computing, kind_of
-from roiops.kernels.cuda.roi import tiles
-from roiops.kernels.cuda.roi.average import rois_of
-from roiops.kernels.cuda.runtime import contiguous, copy, cuda, device_of, empty, flat_output, kernel
+from ... import geometry
+from ..number import computing, kind_of
+from ..runtime import contiguous, copy, cuda, device_of, empty, flat_output, kernel
+from . import tiles
+from .average import rois_of
 
 
 @functools.cache

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from roiops.errors import DeviceError
-from roiops.kernels import geometry
-from roiops.kernels.cuda.lanes import divided
-from roiops.kernels.cuda.number import computing
-from roiops.kernels.cuda.runtime import QUAD, cuda, device, device_of, empty, kernel, launch, quad_at
-from roiops.kernels.jit import njit
-from roiops.kernels.rules import CORNERS
+from ....errors import DeviceError
+from ... import geometry
+from ...jit import njit
+from ...rules import CORNERS
+from ..lanes import divided
+from ..number import computing
+from ..runtime import QUAD, cuda, device, device_of, empty, kernel, launch, quad_at
 
 
 class Sizes(NamedTuple):
