@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "as_scalar", "name_of", "stored"]
+__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "as_scalar", "name_of", "stored", "wide"]
 
 NAMES = (
     "float32",
@@ -37,6 +37,11 @@ def stored(dtype) -> np.dtype:
     """The dtype of an array that holds elements of ``dtype``."""
     dtype = np.dtype(dtype)
     return BFLOAT16["bfloat16"] if dtype == BFLOAT16 else dtype
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """The dtype in which numbers of ``dtype`` are computed and added up: float32 for float16."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def as_scalar(number: float, dtype) -> np.ndarray:

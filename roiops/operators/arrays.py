@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from ..dtypes import wide
+
 BLOCK = 32768
 #: Numbers of a strided array that are worth a kernel made for one copy.
 _LARGE = 1 << 17
@@ -153,11 +155,6 @@ def broadcast_axes(small, large) -> tuple:
     )
 
 
-def sum_dtype(dtype):
-    """The dtype in which data of ``dtype`` is summed."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
-
-
 def add_up(data, axes, keepdims, dtype, **kwargs):
     """``np.add.reduce``; of more than a few numbers in float64 where NumPy adds them one after the other.
 
@@ -176,7 +173,7 @@ def sum_by_channel(images):
 
 def sum_to(value, target, req):
     """``target = value`` summed over the axes along which ``target`` broadcasts to it."""
-    total = add_up(value, broadcast_axes(target.shape, value.shape), True, sum_dtype(target.dtype))
+    total = add_up(value, broadcast_axes(target.shape, value.shape), True, wide(target.dtype))
     evaluate(None, [total.reshape(target.shape)], target, req)
 
 
@@ -189,7 +186,7 @@ def reduce(ufunc, data, axes, keepdims, out):
     """``ufunc.reduce`` over ``axes`` into ``out``, float16 in float32, integers in their own dtype."""
     out = _without_axes(out, data, axes, keepdims)
     if ufunc is np.add and data.dtype.kind == "f":
-        np.copyto(out, add_up(data, axes, keepdims, sum_dtype(data.dtype)), casting="unsafe")
+        np.copyto(out, add_up(data, axes, keepdims, wide(data.dtype)), casting="unsafe")
     elif data.dtype == np.float16 and ufunc is np.multiply:
         np.copyto(out, ufunc.reduce(data, axis=axes, keepdims=keepdims, dtype=np.float32), casting="unsafe")
     elif 0 in data.shape and ufunc.identity is None:
@@ -207,7 +204,7 @@ def average(data, axes, keepdims, dtype):
 def mean(data, axes, keepdims, out):
     """Mean over ``axes``; that of integers is cut off to an integer."""
     if data.dtype.kind == "f":
-        result = average(data, axes, keepdims, sum_dtype(data.dtype))
+        result = average(data, axes, keepdims, wide(data.dtype))
     else:
         total = np.add.reduce(data, axis=axes, keepdims=keepdims, dtype=np.int64)
         result = quotient(total, np.int64(math.prod(data.shape[a] for a in axes)))
@@ -218,7 +215,7 @@ def skip_nan(ufunc, data, axes, keepdims, out):
     """``ufunc.reduce`` over ``axes`` of the entries that are not NaN."""
     out = _without_axes(out, data, axes, keepdims)
     add = add_up if ufunc is np.add else ufunc.reduce
-    result = add(data, axes, keepdims=keepdims, dtype=sum_dtype(data.dtype), where=data == data)
+    result = add(data, axes, keepdims=keepdims, dtype=wide(data.dtype), where=data == data)
     np.copyto(out, result, casting="unsafe")
 
 

@@ -10,6 +10,7 @@ from types import NoneType
 
 import numpy as np
 
+from ..dtypes import wide
 from ..kernels.memory import empty
 from .base import Operator, OperatorProperty, assign
 from .checks import Undeclared
@@ -82,7 +83,7 @@ class DenseOperator(Operator):
     def _dense(self, role, array):
         if array is None or isinstance(array, Undeclared) or _is_dense(array):
             return array
-        copy = self.scratch(role, array.shape, _wide(array.dtype))
+        copy = self.scratch(role, array.shape, wide(array.dtype))
         np.copyto(copy, array)
         return copy
 
@@ -91,7 +92,7 @@ class DenseOperator(Operator):
             return None
         if req != "add" and _is_dense(array):
             return array
-        return self.scratch("new " + role, array.shape, _wide(array.dtype))
+        return self.scratch("new " + role, array.shape, wide(array.dtype))
 
 
 class ImageOperator(DenseOperator):
@@ -140,10 +141,6 @@ def _store(targets, values):
 
 def _is_dense(array) -> bool:
     return array.dtype.char != "e" and array.flags.c_contiguous
-
-
-def _wide(dtype):
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def _deliver(targets, reqs, results) -> None:

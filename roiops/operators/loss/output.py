@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ...dtypes import wide
 from ...errors import ShapeError
 from ...params import Field, enum
 from ...registry import register
@@ -166,7 +167,7 @@ class SoftmaxCrossEntropyOp(Operator):
     def _probabilities(self, ctx, data):
         loss = kernels("network.loss", ctx.device)
         if self._softmax is None:
-            self._softmax = np.empty(data.shape, np.float32 if data.dtype == np.float16 else data.dtype)
+            self._softmax = np.empty(data.shape, wide(data.dtype))
         loss.softmax(data[:, :, None], 1, False, self._softmax[:, :, None])
         return self._softmax
 
@@ -289,7 +290,7 @@ class SVMOutputOp(ReshapeOp):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         loss = kernels("network.loss", ctx.device)
         p = self.params
-        x = np.ascontiguousarray(out_data[0], np.float32 if out_data[0].dtype == np.float16 else None)
+        x = np.ascontiguousarray(out_data[0], wide(out_data[0].dtype))
         work = np.empty_like(x)
         index = loss.class_index(in_data[1])
         loss.svm_gradient(x, index, p.margin, p.regularization_coefficient, p.use_linear, work)

@@ -7,7 +7,7 @@ from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
 from ..base import Operator, kernels, merge_shapes
-from ..dense import FloatProperty
+from ..dense import FloatProperty, row_view
 from ..tensor.common import declare
 
 
@@ -34,9 +34,7 @@ class SoftmaxOp(Operator):
         arrays.fill(
             out_data[0],
             req[0],
-            lambda out: loss.softmax(
-                loss.split_axis(data, axis), self.scale, self.log, loss.split_axis(out, axis)
-            ),
+            lambda out: loss.softmax(row_view(data, axis), self.scale, self.log, row_view(out, axis)),
         )
 
     def _forward_masked(self, loss, in_data, axis, req, out):
@@ -45,7 +43,7 @@ class SoftmaxOp(Operator):
         lowest = np.where(outside, -np.inf * self.sign, data)
 
         def compute(target):
-            loss.softmax(loss.split_axis(lowest, axis), self.scale, self.log, loss.split_axis(target, axis))
+            loss.softmax(row_view(lowest, axis), self.scale, self.log, row_view(target, axis))
             target[outside] = 0
 
         arrays.fill(out, req, compute)
@@ -65,7 +63,7 @@ class SoftmaxOp(Operator):
             grad = np.where(outside, 0, grad)
 
         def compute(target):
-            g, y, t = (loss.split_axis(a, axis) for a in (grad, out_data[0], target))
+            g, y, t = (row_view(a, axis) for a in (grad, out_data[0], target))
             loss.softmax_gradient(g, y, self.scale, self.log, t)
             if outside is not None:
                 target[outside] = 0

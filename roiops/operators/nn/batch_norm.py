@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ...dtypes import wide
 from ...params import Field, optional
 from ...registry import register
 from ..base import Following, kernels
@@ -180,7 +181,7 @@ class BatchNormProp(FloatProperty):
         self.check_float(dtype)
         if dtype is None:
             return in_types, [None] * 3, [None] * 2
-        stats = np.dtype(np.float32) if dtype == np.float16 else dtype
+        stats = wide(dtype)
         return [dtype, stats, stats], [dtype, stats, stats], [stats, stats]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...dtypes import as_scalar
+from ...dtypes import as_scalar, wide
 from ...errors import ShapeError
 from ...params import Field
 from .. import arrays
@@ -233,8 +233,7 @@ class BinaryOp(ChainOp):
     def _full(self, grad):
         """Scratch for a gradient before it is summed over the broadcast axes, kept between calls."""
         if self._scratch is None:
-            dtype = np.float32 if grad.dtype == np.float16 else grad.dtype
-            self._scratch = np.empty(grad.shape, dtype)
+            self._scratch = np.empty(grad.shape, wide(grad.dtype))
         return self._scratch
 
 

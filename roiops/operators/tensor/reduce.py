@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ...dtypes import wide
 from ...errors import ShapeError
 from ...params import Field, dtype, optional
 from ...params import shape as ints
@@ -76,7 +77,7 @@ class SumOp(ReduceOp):
 class MeanOp(ReduceOp):
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         (target,) = in_grad
-        dtype = arrays.sum_dtype(target.dtype)  # float16 has no place for a count of 100,000
+        dtype = wide(target.dtype)  # float16 has no place for a count of 100,000
         count = np.array(math.prod(target.shape[a] for a in self.axes), dtype)
         head = self.kept(out_grad[0], target).astype(dtype, copy=False)
         arrays.evaluate(None, [head / count], target, req[0])
@@ -96,7 +97,7 @@ class NormOp(ReduceOp):
     def reduce(self, data, axes, keepdims, out):
         if self._scratch is None:
             exact = data.dtype if data.dtype.kind == "f" else np.dtype(np.float64)
-            self._scratch = np.empty(data.shape, arrays.sum_dtype(exact))
+            self._scratch = np.empty(data.shape, wide(exact))
         arrays.norm(data, self.params.ord, axes, keepdims, out, self._scratch)
 
 
@@ -211,7 +212,7 @@ class MomentsOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,) = in_data
-        mean = arrays.average(data, self.axes, True, arrays.sum_dtype(data.dtype))
+        mean = arrays.average(data, self.axes, True, wide(data.dtype))
         squares = np.square(data - mean)
         variance = arrays.average(squares, self.axes, True, squares.dtype)
         for target, how, value in zip(out_data, req, (mean, variance), strict=True):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...dtypes import as_scalar
+from ...dtypes import as_scalar, wide
 from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
@@ -217,7 +217,7 @@ class PadOp(Operator):
         grad = out_grad[0]
         if self.params.mode != "constant":
             if self._scratch is None:
-                self._scratch = np.empty(grad.shape, arrays.sum_dtype(grad.dtype))
+                self._scratch = np.empty(grad.shape, wide(grad.dtype))
             np.copyto(self._scratch, grad)
             grad = self._scratch
             for axis, (before, after) in reversed(list(enumerate(self.widths))):
@@ -402,12 +402,12 @@ class DiagProp(OperatorProperty):
 class CumsumOp(Operator):
     def forward(self, ctx, in_data, req, out_data, aux):
         out = out_data[0]
-        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=arrays.sum_dtype(out.dtype))
+        total = np.cumsum(in_data[0], axis=self.params.axis, dtype=wide(out.dtype))
         arrays.evaluate(None, [total], out, req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         axis, grad = self.params.axis, out_grad[0]
-        dtype = arrays.sum_dtype(grad.dtype)
+        dtype = wide(grad.dtype)
         total = np.flip(np.cumsum(np.flip(grad, axis), axis=axis, dtype=dtype), axis)
         arrays.evaluate(None, [total.reshape(in_grad[0].shape)], in_grad[0], req[0])
 

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from ....dtypes import wide
 from ...jit import inner, njit, num_threads, parallel
 from ...shares import within
 from ..vector import FIXED_LANES, greater, load, pointer_to, room, scaled, select, splat, store
@@ -22,13 +23,6 @@ _CHUNK = 512
 _WORTHWHILE = 16384
 
 
-def split_axis(array, axis):
-    """``array`` as ``(outer, axis, inner)``."""
-    outer = math.prod(array.shape[:axis])
-    inner = math.prod(array.shape[axis + 1 :])
-    return array.reshape(outer, array.shape[axis], inner)
-
-
 def _blocks(outer, classes, inner):
     """Index pairs that cut ``(outer, classes, inner)`` into blocks of about ``BLOCK`` entries."""
     wide = max(min(inner, BLOCK // max(classes, 1)), 1)
@@ -36,10 +30,6 @@ def _blocks(outer, classes, inner):
     for o in range(0, outer, high):
         for i in range(0, inner, wide):
             yield slice(o, o + high), slice(None), slice(i, i + wide)
-
-
-def _working(array):
-    return np.float32 if array.dtype == np.float16 else array.dtype
 
 
 def _run_on_rows(kernel, inputs, told, out):
@@ -57,7 +47,7 @@ def softmax(x, scale, log, out):
     """``out = softmax(scale * x)`` along the middle axis, or its logarithm; ``out`` may be ``x``."""
     if x.size == 0:
         return
-    dtype = np.result_type(_working(x), _working(out))
+    dtype = np.result_type(wide(x.dtype), wide(out.dtype))
     if x.shape[2] == 1 and dtype == np.float32:
         _run_on_rows(_softmax_rows, [x], (np.float32(scale), log), out)
         return
@@ -168,7 +158,7 @@ def softmax_gradient(grad, y, scale, log, out):
     """The gradient of ``softmax`` from its output ``y``; ``out`` may be ``grad``."""
     if y.size == 0:
         return
-    dtype = np.result_type(_working(grad), _working(y))
+    dtype = np.result_type(wide(grad.dtype), wide(y.dtype))
     if y.shape[2] == 1 and dtype == np.float32:
         _run_on_rows(_gradient_rows, [grad, y], (np.float32(scale), log), out)
         return

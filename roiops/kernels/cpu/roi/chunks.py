@@ -5,6 +5,7 @@ Others are copied, some channels at a time.
 
 import numpy as np
 
+from ....dtypes import wide
 from ...jit import inner, num_threads, parallel
 from ...shares import within
 from ..vector import BLOCK, FIXED_LANES, flat_of, pointer_to, prefetch_far_ahead, transpose_block
@@ -18,12 +19,12 @@ _CHUNK_BYTES = 1 << 24
 
 def as_rois(rois, dtype):
     """``rois`` in the type that data of ``dtype`` is computed in, C-contiguous."""
-    wide = _wide(dtype)
-    if rois.dtype == wide and rois.flags.c_contiguous:
+    computed = wide(dtype)
+    if rois.dtype == computed and rois.flags.c_contiguous:
         return rois
-    most = np.finfo(wide).max
+    most = np.finfo(computed).max
     # Finite coordinates stay finite: only those that came as infinity mean that the row is ignored.
-    return np.ascontiguousarray(np.where(np.isfinite(rois), np.clip(rois, -most, most), rois), wide)
+    return np.ascontiguousarray(np.where(np.isfinite(rois), np.clip(rois, -most, most), rois), computed)
 
 
 def is_small(size) -> bool:
@@ -34,10 +35,6 @@ def is_small(size) -> bool:
 def threads_for(size) -> int:
     """How many threads are to work on ``size`` elements."""
     return 1 if is_small(size) else num_threads()
-
-
-def _wide(dtype):
-    return np.dtype(np.float32) if dtype == np.float16 else np.dtype(dtype)
 
 
 def is_dense(array) -> bool:
@@ -93,14 +90,14 @@ def _copies(inputs, outputs, accumulate, keep):
 
 def _room_for(part):
     """An array that kernels can write to, for some channels of another."""
-    return np.empty(part.shape, _wide(part.dtype))
+    return np.empty(part.shape, wide(part.dtype))
 
 
 def _copy_of(array, chosen):
     """The ``chosen`` channels of an array as kernels can read them."""
     part, last = array[:, chosen], with_channels_last(array)
     if last is None or is_dense(part):
-        return np.ascontiguousarray(part, _wide(array.dtype))
+        return np.ascontiguousarray(part, wide(array.dtype))
     copy = _room_for(part)
     images, channels, height, width = copy.shape
     pixels = height * width
