@@ -226,20 +226,21 @@ class Symbol:
             listed = ", ".join(f"{name}: {graph.format_shape(shape)}" for name, shape in missing)
             warnings.warn(f"infer_shape: not decided by the given shapes: {listed}", stacklevel=2)
             return None, None, None
-        return self._shape_lists(order, shapes)
+        return self._lists(order, shapes, to_user)
 
     def infer_shape_partial(self, *args, **kwargs):
         """As :meth:`infer_shape`, with ``()`` for what is unknown and 0 for unknown entries.
 
         Under :class:`~roiops.shapes.np_shape` these are None and -1.
         """
-        return self._shape_lists(*self._infer_shapes(args, kwargs))
+        return self._lists(*self._infer_shapes(args, kwargs), to_user)
 
-    def _shape_lists(self, order, shapes):
+    def _lists(self, order, found, public):
+        """What was found of arguments, outputs and auxiliary states, each as ``public`` makes it."""
         return (
-            [to_user(shapes[id(node)][0]) for node in graph.argument_nodes(order)],
-            [to_user(shapes[id(node)][i]) for node, i in self._heads],
-            [to_user(shapes[id(node)][0]) for node in graph.auxiliary_nodes(order)],
+            [public(found[id(node)][0]) for node in graph.argument_nodes(order)],
+            [public(found[id(node)][i]) for node, i in self._heads],
+            [public(found[id(node)][0]) for node in graph.auxiliary_nodes(order)],
         )
 
     def infer_type(self, *args, **kwargs):
@@ -253,15 +254,7 @@ class Symbol:
         """As :meth:`infer_type`, with None for what is not decided."""
         order, given = self._given("infer_type", args, kwargs, lambda _, dtype: np.dtype(dtype))
         types = graph.infer_types(order, given)
-
-        def public(dtype):
-            return None if dtype is None else dtype.type
-
-        return (
-            [public(types[id(node)][0]) for node in graph.argument_nodes(order)],
-            [public(types[id(node)][i]) for node, i in self._heads],
-            [public(types[id(node)][0]) for node in graph.auxiliary_nodes(order)],
-        )
+        return self._lists(order, types, lambda dtype: None if dtype is None else dtype.type)
 
     # -- composing -----------------------------------------------------------------------------------
 
