@@ -11,24 +11,6 @@ from ..dtypes import BFLOAT16, DTYPES
 from ..errors import DeviceError, DTypeError
 from ..kernels import memory
 
-__all__ = [
-    "contiguous",
-    "copy_into",
-    "device_of",
-    "empty",
-    "export",
-    "from_host",
-    "is_writable",
-    "on_stream_of",
-    "overlap",
-    "readable",
-    "same_memory",
-    "shared",
-    "synchronize",
-    "to_host",
-    "zeros",
-]
-
 
 def _runtime():
     return importlib.import_module("..kernels.cuda.runtime", __package__)

@@ -8,19 +8,6 @@ from ...errors import GraphError
 from ...graph import functions as symbol
 from ...graph.symbol import Symbol
 
-__all__ = [
-    "Cell",
-    "Dropping",
-    "Holding",
-    "Modifying",
-    "Residual",
-    "Stacking",
-    "Zoning",
-    "as_steps",
-    "gru_step",
-]
-__all__ += ["listed", "lstm_step", "make_state", "masked", "namespace", "rnn_step"]
-
 
 def listed(data) -> bool:
     """Whether these are steps rather than one array of all."""
