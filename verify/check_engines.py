@@ -56,7 +56,7 @@ TENSORRT = "TensorRT, by its list"
 TENSORRT_LIST = "TensorRT 10.1"
 NOT_IN_TENSORRT = {"Col2Im", "Compress", "Det", "MaxRoiPool", "Multinomial", "Unique"}
 #: Seconds after which an engine is given up.
-PATIENCE = 120
+PATIENCE = 900
 
 
 def differences(expected, got, size):
