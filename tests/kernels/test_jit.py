@@ -46,6 +46,7 @@ def test_an_interrupt_while_llvm_calls_python_is_heard(monkeypatch):
     monkeypatch.setenv("ROIOPS_CACHE", "0")
     compiled, finalize = [], found.JITCodeLibrary._finalize_specific
     interrupt = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
     def interrupted(library):
         if isinstance(library, cache.Library):  # not what numba compiles of its own
@@ -54,8 +55,11 @@ def test_an_interrupt_while_llvm_calls_python_is_heard(monkeypatch):
         finalize(library)
 
     monkeypatch.setattr(found.JITCodeLibrary, "_finalize_specific", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        njit(lambda x: x + 12345)(1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            njit(lambda x: x + 12345)(1)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     assert len(compiled) == 1
     monkeypatch.undo()
     assert njit(lambda x: x + 12346)(1) == 12347
