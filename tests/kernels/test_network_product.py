@@ -5,7 +5,7 @@ import pytest
 
 from roiops.kernels.cpu.product.matmul import bind_few_rows, matmul
 from roiops.kernels.cpu.product.turn import turn
-from roiops.kernels.jit import Calls
+from roiops.kernels.jit import Calls, use_threads
 
 RNG = np.random.default_rng(3)
 
@@ -36,6 +36,22 @@ def test_matmul(sizes, turned, added):
     matmul(a, b, out, add=added)
     right = np.float64(a) @ b + (before if added else 0)
     np.testing.assert_allclose(out, right, rtol=0, atol=2e-6 * np.abs(right).max())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("sizes", [(5, 66, 65, 101), (3, 9, 400, 130), (2, 2, 700, 300)], ids=str)
+def test_products_of_a_stack_are_those_of_its_matrices(sizes, turned):
+    count, rows, terms, columns = sizes
+    a = RNG.normal(size=(count, rows, terms)).astype(np.float32)
+    b = RNG.normal(size=(count, columns, terms) if turned else (count, terms, columns)).astype(np.float32)
+    b = b.swapaxes(1, 2) if turned else b
+    expected, out = np.empty((2, count, rows, columns), np.float32)
+    for left, right, each in zip(a, b, expected, strict=True):
+        matmul(left, right, each)
+    for threads in (1, 2):
+        with use_threads(threads):
+            matmul(a, b, out)
+        np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])

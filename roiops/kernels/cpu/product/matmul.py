@@ -29,31 +29,31 @@ SMALL = 1 << 18
 
 
 def flat_memory(matrix):
-    """The memory that a matrix lies in, from its first entry on, and its steps in floats."""
+    """The memory that matrices lie in, from the first entry on, and their steps in floats."""
     steps = [step // 4 for step in matrix.strides]
     size = 1 + sum((n - 1) * step for n, step in zip(matrix.shape, steps, strict=True))
     return np.lib.stride_tricks.as_strided(matrix, (size,), (4,)), *steps
 
 
 @inner(makes_arrays=False)
-def _pack(right, term_step, column_step, start, stop, first, last, panel):
-    """Columns ``[first, last)`` of the terms ``[start, stop)`` as a panel."""
-    count = last - first
+def _pack(right, at, term_step, column_step, start, stop, first, last, panel):
+    """Columns ``[first, last)`` of the terms ``[start, stop)`` of the matrix at ``at`` as a panel."""
+    count, first = last - first, first * column_step + at
     if column_step == 1:
         for k in range(stop - start):
-            copy_run(right, (start + k) * term_step + first, panel, k * COLUMNS, count)
+            copy_run(right, first + (start + k) * term_step, panel, k * COLUMNS, count)
         return
     for block in range(start, stop, LINE):  # a cache line of each column at a time
         length = min(LINE, stop - block)
         if length == BLOCK and term_step == 1 and COLUMNS % BLOCK == 0:
             for column in range(0, count, BLOCK):
-                source, target = (first + column) * column_step + block, (block - start) * COLUMNS + column
+                source, target = first + column * column_step + block, (block - start) * COLUMNS + column
                 transpose_block(
                     right, source, column_step, min(BLOCK, count - column), panel, target, COLUMNS
                 )
             continue
         for column in range(count):
-            source = (first + column) * column_step + block * term_step
+            source = first + column * column_step + block * term_step
             to = (block - start) * COLUMNS + column
             for k in range(length):
                 panel[to + k * COLUMNS] = right[source + k * term_step]
@@ -69,15 +69,16 @@ def _add_edge(spare, count, first, after, out, at, step):
 
 @parallel(makes_arrays=False)
 def _multiply(share, left, starts, last, right, sizes, blocks, begins, scratch, out):
-    """Matrices come as :func:`flat_memory` gives them; ``sizes`` are ``(rows, terms, columns)``.
+    """Stacks of matrices come as :func:`flat_memory` gives them; ``sizes`` are ``(rows, terms, columns)``.
 
     ``starts``: where the rows of each tile begin in the left factor. ``last``: those of a tile that is not
-    full, filled up. ``blocks``: the terms and the panels that are packed at once. ``begins``: the first tile
-    of each worker, and the end. Tiles follow one another by block of panels, rows and panel.
+    full, filled up, of each matrix. ``blocks``: the terms and the panels that are packed at once. ``begins``:
+    the first tile of each worker, and the end. Tiles follow one another by matrix, block of panels, rows and
+    panel.
     """
-    left, left_step, term_step = left
-    right, right_step, column_step = right
-    out, out_step, _ = out
+    left, left_apart, left_step, term_step = left
+    right, right_apart, right_step, column_step = right
+    out, out_apart, out_step, _ = out
     (rows, terms, columns), (at_once, together) = sizes, blocks
     row_tiles, panels = (rows + ROWS - 1) // ROWS, (columns + COLUMNS - 1) // COLUMNS
     size = at_once * COLUMNS
@@ -87,40 +88,45 @@ def _multiply(share, left, starts, last, right, sizes, blocks, begins, scratch, 
             stop, there = min(start + at_once, terms), np.int64(-1)
             for item in range(begins[w], begins[w + 1]):
                 block, inside = divmod(item, row_tiles * together)
+                n, panel = divmod(block * together, panels)
                 r, q = divmod(inside, together)
                 for p in range(together if block != there else 0):
-                    first, after, _ = panel_range(block * together + p, panels, columns)
-                    _pack(right, right_step, column_step, start, stop, first, after, packed[p * size :])
+                    first, after, _ = panel_range(panel + p, panels, columns)
+                    into, at = packed[p * size :], n * right_apart
+                    _pack(right, at, right_step, column_step, start, stop, first, after, into)
                 there = block
-                first, after, vectors = panel_range(block * together + q, panels, columns)
+                first, after, vectors = panel_range(panel + q, panels, columns)
                 # With several panels, the next rows come meanwhile, from memory: a part with each.
                 ahead, behind = (stop - start + together - 1) // together, min((r + 2) * ROWS, rows)
                 for row in range((r + 1) * ROWS, behind if together > 1 else 0):
                     prefetch_to_read(left, row * left_step + start + q * ahead, ahead)
-                count = min(ROWS, rows - r * ROWS)
+                count, at = min(ROWS, rows - r * ROWS), n * out_apart + r * ROWS * out_step
                 whole = count == ROWS and after - first == vectors * MACHINE_LANES
-                to = Rows(out, r * ROWS * out_step + first, out_step) if whole else Rows(spare, 0, COLUMNS)
+                to = Rows(out, at + first, out_step) if whole else Rows(spare, 0, COLUMNS)
                 if not whole:
                     spare[:] = 0
-                factor, apart = Rows(left, starts[r] + start * term_step, left_step), term_step
+                factor, apart = (
+                    Rows(left, n * left_apart + starts[r] + start * term_step, left_step),
+                    term_step,
+                )
                 if count < ROWS:
-                    factor, apart = Rows(last, start, terms), np.int64(1)
+                    factor, apart = Rows(last, n * ROWS * terms + start, terms), np.int64(1)
                 add_product_tile(vectors, factor, apart, packed, q * size, stop - start, to)
                 if not whole:
-                    _add_edge(spare, count, first, after, out, r * ROWS * out_step, out_step)
+                    _add_edge(spare, count, first, after, out, at, out_step)
 
 
 def multiply(left, right, out, *, add=False):
-    """``out = left @ right`` for float32 matrices of any strides; the rows of ``out`` are dense.
+    """``out = left @ right`` for float32 matrices of any strides, or stacks of them.
 
-    With ``add`` the product is added to ``out``.
+    The rows of ``out`` are dense. With ``add`` the product is added to it.
     """
-    if right.strides[0] != 4 and right.strides[1] != 4:
+    if 4 not in right.strides[-2:]:
         right = np.ascontiguousarray(right)
     if not add:
         out[...] = 0
-    rows, terms = left.shape
-    if min(rows, terms, out.shape[1]) == 0:
+    rows, terms = left.shape[-2:]
+    if min(*left.shape, out.shape[-1]) == 0:
         return
     # The left factor's rows of one block stay in the second-level cache, as does the panel.
     blocks = max(192, min(terms, PANELS // (8 * rows), PANELS // (8 * COLUMNS))), 1
@@ -159,7 +165,8 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
 
     ``starts``: where tiles of ``ROWS`` rows begin in ``left``, if they do not follow one another.
     """
-    (rows, columns), terms = out.shape, len(right)
+    left, right, out = (array.reshape(-1, *array.shape[-2:]) for array in (left, right, out))
+    (count, rows, columns), terms = out.shape, right.shape[1]
     row_tiles = -(-rows // ROWS)
     if scratch is None:
         workers = num_threads(out.size * terms / MACHINE_LANES)
@@ -167,15 +174,15 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
             blocks = blocks[0], 1  # workers take panels of their own
         (scratch,) = Scratch(scratch_shape(workers, *blocks))()
     if starts is None:
-        starts = np.arange(0, rows, ROWS) * (left.strides[0] // 4)
+        starts = np.arange(0, rows, ROWS) * (left.strides[1] // 4)
     rest = rows % ROWS
-    last = np.zeros((ROWS, terms if rest else 0), np.float32)
+    last = np.zeros((count, ROWS, terms if rest else 0), np.float32)
     if rest:
-        last[:rest] = left[rows - rest :]
+        last[:, :rest] = left[:, rows - rest :]
     workers, vectors = len(scratch), -(-columns // MACHINE_LANES)
     panels = -(-columns // COLUMNS)
     if blocks[1] == 1:
-        begins = _by_panel(workers, panels, vectors, row_tiles)
+        begins = _by_panel(workers, count, panels, vectors, row_tiles)
     else:
         begins = np.arange(workers + 1) * row_tiles // workers * panels
     factors = flat_memory(left), starts, last.reshape(-1), flat_memory(right)
@@ -183,9 +190,10 @@ def _in_blocks(left, right, out, blocks, starts=None, scratch=None):
 
 
 @functools.lru_cache(256)
-def _by_panel(workers: int, panels: int, vectors: int, row_tiles: int) -> np.ndarray:
-    """The first tile of each worker, panel by panel, and the end."""
-    return deal(np.diff(np.arange(panels + 1) * vectors // panels), np.ones(row_tiles, int), 1, workers)
+def _by_panel(workers: int, count: int, panels: int, vectors: int, row_tiles: int) -> np.ndarray:
+    """The first tile of each worker, panel by panel of so many matrices, and the end."""
+    panels = np.diff(np.arange(panels + 1) * vectors // panels)
+    return deal(panels, np.ones(row_tiles, int), count, workers)
 
 
 def matmul(a, b, out, *, add=False):
@@ -197,10 +205,10 @@ def matmul(a, b, out, *, add=False):
             out += np.matmul(a, b)
         else:
             np.matmul(a, b, out=out)
-    elif a.ndim == 3:
+    elif a.ndim == 3 and a.shape[1] < _DATA:
         for left, right, result in zip(a, b, out, strict=True):
             matmul(left, right, result, add=add)
-    elif len(a) < _DATA or (b.strides[0] == 4 and b.size > a.size + 2 * out.size):
+    elif a.ndim == 2 and (len(a) < _DATA or (b.strides[0] == 4 and b.size > a.size + 2 * out.size)):
         # b is better read in place than packed
         turned = np.empty(out.shape[::-1], np.float32)
         if len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous:
