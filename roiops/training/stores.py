@@ -101,7 +101,8 @@ class KVStore(KVStoreBase):
     """A store for the devices of one process. Made by ``kvstore.create``.
 
     Keys are all whole numbers or all strings. One key goes with one array or with a list of arrays, one a
-    device; a list of keys goes with a list of these.
+    device; a list of keys goes with a list of these. ``priority`` is accepted for MXNet's sake: all is done
+    in the order in which it is asked for.
     """
 
     #: The number of this process among those that train together, from 0 on, and how many these are.
@@ -118,11 +119,9 @@ class KVStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """The name that it was made by: ``"local"``."""
         return self._type
 
     def is_capable(self, capability: str) -> bool:
-        """Whether the store can do this; ``"optimizer"`` is the one question."""
         return _is_optimizer(capability)
 
     def barrier(self) -> None:
@@ -134,15 +133,7 @@ class KVStore(KVStoreBase):
     # -- arrays ---------------------------------------------------------------------------------------
 
     def init(self, key, value) -> None:
-        """Put arrays in the store, each key once. With many processes those of rank 0 count.
-
-        Parameters
-        ----------
-        key : int, str or list of these
-            The keys.
-        value : NDArray or list of NDArray
-            Their arrays, which are copied.
-        """
+        """Put a copy of an array in the store for each key, once. With many processes rank 0's count."""
         for each, values in self._grouped("init", key, value):
             if each in self._stored:
                 raise MXNetError(f"KVStore.init: key {each!r} is there already; a key is initialized once")
@@ -157,15 +148,6 @@ class KVStore(KVStoreBase):
         """Add up the arrays of each key, over devices and processes, and take in the sum.
 
         Without an optimizer the sum takes the array's place; with one, it is the gradient of a step.
-
-        Parameters
-        ----------
-        key : int, str or list of these
-            The keys.
-        value : NDArray, list of NDArray, or list of lists of NDArray
-            For each key an array, or one a device.
-        priority : int
-            Accepted for MXNet's sake: pushes are done in the order they are asked for.
         """
         grouped = [
             (each, self._known("push", each), values) for each, values in self._grouped("push", key, value)
@@ -186,16 +168,8 @@ class KVStore(KVStoreBase):
     def pull(self, key, out=None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Read the arrays of the store into ``out``.
 
-        Parameters
-        ----------
-        key : int, str or list of these
-            The keys.
-        out : NDArray, list of NDArray, or list of lists of NDArray
-            For each key an array, or one a device.
-        priority : int
-            Accepted for MXNet's sake.
-        ignore_sparse : bool
-            Whether sparse arrays in ``out`` stay as they are; :meth:`row_sparse_pull` reads into those.
+        With ``ignore_sparse``, sparse arrays in ``out`` stay as they are; :meth:`row_sparse_pull` reads into
+        those.
         """
         if out is None:
             raise MXNetError("KVStore.pull: out must be given")
@@ -221,18 +195,9 @@ class KVStore(KVStoreBase):
         self.pull(key, out, priority)
 
     def row_sparse_pull(self, key, out=None, priority: int = 0, row_ids=None) -> None:
-        """Read rows of row-sparse arrays of the store into ``out``.
+        """Read rows of row-sparse arrays of the store into ``out``, which are row-sparse, too.
 
-        Parameters
-        ----------
-        key : int, str or list of these
-            The keys.
-        out : RowSparseNDArray, list of these, or list of lists
-            For each key an array, or one a device.
-        priority : int
-            Accepted for MXNet's sake.
-        row_ids : NDArray, list of NDArray, or list of lists
-            The numbers of the rows, for each array of ``out``; one array holds for all.
+        ``row_ids`` are the numbers of the rows, for each array of ``out``; one array holds for all.
         """
         if out is None or row_ids is None:
             raise MXNetError("KVStore.row_sparse_pull: out and row_ids must be given")
@@ -256,7 +221,6 @@ class KVStore(KVStoreBase):
     # -- optimizer ------------------------------------------------------------------------------------
 
     def set_optimizer(self, optimizer) -> None:
-        """Let pushed gradients change the store's arrays by this rule."""
         self._set_updater(optimizers.get_updater(optimizer))
 
     def _set_updater(self, updater) -> None:
@@ -270,13 +234,11 @@ class KVStore(KVStoreBase):
         )
 
     def save_optimizer_states(self, fname, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file."""
         states = self._optimizer("save_optimizer_states").get_states(dump_optimizer)
         with files.replacing(fname) as file:
             file.write(states)
 
     def load_optimizer_states(self, fname) -> None:
-        """Read what :meth:`save_optimizer_states` wrote."""
         updater = self._optimizer("load_optimizer_states")
         with open(fname, "rb") as file:
             updater.set_states(file.read())
