@@ -1,4 +1,8 @@
-"""Forward and backward of graphs and operators beside other numbers."""
+"""Forward and backward of graphs and operators beside other numbers.
+
+``location`` are the arguments of a graph, ``aux_states`` its auxiliary states: arrays in a list, in order, or
+by name. Tolerances are those of the dtypes unless given.
+"""
 
 import copy
 import warnings
@@ -80,18 +84,7 @@ def check_symbolic_forward(
 ) -> list[NDArray]:
     """Raise ``AssertionError`` unless the outputs of a graph are ``expected``. Returns the outputs.
 
-    Parameters
-    ----------
-    sym : Symbol
-        The graph.
-    location : list or dict of array
-        The arguments, in order or by name.
-    expected : list or dict of array
-        The outputs, in order or by name.
-    aux_states : list or dict of array, optional
-        The auxiliary states.
-    dtype : dtype or "asnumpy"
-        The dtype of the arguments; ``"asnumpy"`` keeps that of the arrays given.
+    ``dtype`` is that of the arguments; ``"asnumpy"`` keeps that of the arrays given.
     """
     ctx = ctx or default_context()
     args = _by_name("location", sym.list_arguments(), location, ctx, dtype)
@@ -124,20 +117,9 @@ def check_symbolic_backward(
 ) -> dict[str, NDArray]:
     """Raise ``AssertionError`` unless the gradients of a graph are ``expected``. Returns the buffers.
 
-    The buffers hold noise before: ``"add"`` must have added to it, ``"null"`` must have left it.
-
-    Parameters
-    ----------
-    sym : Symbol
-        The graph.
-    location : list or dict of array
-        The arguments, in order or by name.
-    out_grads : array, list or dict of array, or None
-        Gradients of the outputs; None where the outputs are losses.
-    expected : list or dict of array
-        The gradients of the arguments, in order or by name; a dict may leave some out.
-    grad_req : str, list or dict of str
-        ``"write"``, ``"add"`` or ``"null"``.
+    The buffers hold noise before: ``grad_req="add"`` must have added to it, ``"null"`` must have left it.
+    ``out_grads`` are the gradients of the outputs, None where these are losses; a dict of ``expected`` ones
+    may leave some out.
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
@@ -371,14 +353,8 @@ def check_numeric_gradient(
     ----------
     sym : Symbol
         The graph. An operator that ignores its head gradient, as losses do, cannot be checked so.
-    location : list or dict of array
-        The arguments, in order or by name.
-    aux_states : list or dict of array, optional
-        The auxiliary states.
     numeric_eps : float, optional
         The step of the finite differences.
-    rtol, atol : float, optional
-        Tolerances.
     grad_nodes : list of str, or dict of str to str, optional
         The arguments to differentiate, all by default; a dict says which ``grad_req`` each is checked with.
     use_forward_train : bool
