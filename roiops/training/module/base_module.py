@@ -87,6 +87,24 @@ class BaseModule:
         """Names of the outputs."""
         return self._output_names
 
+    @property
+    def data_shapes(self) -> list:
+        """Descriptions of the inputs as they are bound now."""
+        self._require("data_shapes", params=False)
+        return self._data_shapes
+
+    @property
+    def label_shapes(self) -> list | None:
+        """Descriptions of the labels as they are bound now, or None."""
+        self._require("label_shapes", params=False)
+        return self._label_shapes
+
+    @property
+    def output_shapes(self) -> list:
+        """Pairs (name, shape)."""
+        self._require("output_shapes", params=False)
+        return self._output_shapes
+
     def _require(self, what: str, *, params=True, optimizer=False) -> None:
         """Raise unless what ``what`` builds on has been done."""
         for done, call in (
@@ -511,23 +529,8 @@ class CompositeModule(BaseModule):
     def output_names(self) -> list[str]:
         return self._last.output_names
 
-    @property
-    def data_shapes(self) -> list:
-        """What it was bound for: descriptions of the data."""
-        self._require("data_shapes", params=False)
-        return self._first.data_shapes
-
-    @property
-    def label_shapes(self) -> list | None:
-        """The same of the labels; None where there are none."""
-        self._require("label_shapes", params=False)
-        return self._first.label_shapes
-
-    @property
-    def output_shapes(self) -> list:
-        """Pairs (name, shape) of the outputs."""
-        self._require("output_shapes", params=False)
-        return self._last.output_shapes
+    _data_shapes = property(lambda self: self._first.data_shapes)
+    _output_shapes = property(lambda self: self._last.output_shapes)
 
     def get_outputs(self, merge_multi_context=True) -> list:
         self._require("get_outputs")

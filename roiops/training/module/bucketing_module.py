@@ -116,6 +116,8 @@ class BucketingModule(CompositeModule):
     def _first(self) -> Module:
         return self._curr_module
 
+    _label_shapes = property(lambda self: self._first.label_shapes)
+
     def _bind(
         self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
     ):

@@ -156,21 +156,7 @@ class Module(BaseModule):
         return self._label_names
 
     @property
-    def data_shapes(self) -> list:
-        """Descriptions of the inputs as they are bound now."""
-        self._require("data_shapes", params=False)
-        return self._data_shapes
-
-    @property
-    def label_shapes(self) -> list | None:
-        """Descriptions of the labels as they are bound now, or None."""
-        self._require("label_shapes", params=False)
-        return self._label_shapes
-
-    @property
-    def output_shapes(self) -> list:
-        """Pairs (name, shape)."""
-        self._require("output_shapes", params=False)
+    def _output_shapes(self) -> list:
         return self._current("output_shapes", params=False).get_output_shapes()
 
     @property

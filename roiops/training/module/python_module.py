@@ -33,20 +33,10 @@ class PythonModule(BaseModule):
         """Names of the labels."""
         return self._label_names
 
-    @property
-    def data_shapes(self):
-        """What it was bound for."""
-        return self._data_shapes
-
-    @property
-    def label_shapes(self):
-        """The labels it was bound for."""
-        return self._label_shapes
-
-    @property
-    def output_shapes(self):
-        """Pairs of name and shape."""
-        return self._output_shapes
+    # As in MXNet, None before it is bound.
+    data_shapes = property(lambda self: self._data_shapes)
+    label_shapes = property(lambda self: self._label_shapes)
+    output_shapes = property(lambda self: self._output_shapes)
 
     def _bind(
         self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req

@@ -51,12 +51,6 @@ class SequentialModule(CompositeModule):
     def _last(self) -> BaseModule:
         return self._modules[-1] if self._modules else BaseModule()
 
-    @property
-    def label_shapes(self) -> list | None:
-        """The labels' shapes; None where no module takes them."""
-        self._require("label_shapes", params=False)
-        return self._label_shapes
-
     def _bind(
         self, data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req
     ):
