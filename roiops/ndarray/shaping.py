@@ -19,13 +19,9 @@ def concatenate(arrays, axis: int = 0, always_copy: bool = True) -> NDArray:
 
 def moveaxis(tensor: NDArray, source, destination) -> NDArray:
     """Move axes to new places; the others keep their order."""
-    axes = np.moveaxis(np.empty((0,) * tensor.ndim), source, destination)  # for NumPy's checks
-    source = [n % axes.ndim for n in np.atleast_1d(source)]
-    destination = [n % axes.ndim for n in np.atleast_1d(destination)]
-    order = [n for n in range(axes.ndim) if n not in source]
-    for to, axis in sorted(zip(destination, source, strict=True)):
-        order.insert(to, axis)
-    return apply("transpose", tensor, axes=tuple(int(n) for n in order))
+    # Of an array whose axes are as long as their numbers, NumPy's tells the new order.
+    order = np.moveaxis(np.empty(range(tensor.ndim)), source, destination).shape
+    return apply("transpose", tensor, axes=order)
 
 
 def split_v2(ary: NDArray, indices_or_sections, axis: int = 0, squeeze_axis: bool = False):
