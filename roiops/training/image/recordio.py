@@ -114,10 +114,7 @@ class MXRecordIO:
             at, head = self._file.tell(), self._file.read(8)
             if not head and not parts:
                 return None
-            if len(head) < 8 or head[:4] != _MAGIC:
-                raise FormatError(f"recordio: {self.uri}: no record begins at byte {at}; the file is damaged")
-            (word,) = struct.unpack("<I", head[4:])
-            kind, length = word >> _LENGTH_BITS, word & ((1 << _LENGTH_BITS) - 1)
+            kind, length = _kind_and_length(self.uri, at, head)
             if kind > _LAST or (kind in (_WHOLE, _FIRST)) != (not parts):
                 raise FormatError(f"recordio: {self.uri}: the record at byte {at} lacks a part")
             parts.append(self._file.read(length))
@@ -143,17 +140,22 @@ class MXRecordIO:
             return self.read()
 
 
+def _kind_and_length(uri, at: int, head: bytes) -> tuple[int, int]:
+    """What the 8 bytes at ``at`` say of the record, or part of one, that they begin."""
+    if len(head) < 8 or head[:4] != _MAGIC:
+        raise FormatError(f"recordio: {uri}: no record begins at byte {at}; the file is damaged")
+    (word,) = struct.unpack("<I", head[4:])
+    return word >> _LENGTH_BITS, word & ((1 << _LENGTH_BITS) - 1)
+
+
 def record_places(uri) -> list[int]:
     """The byte at which each record of a file begins."""
     places, at = [], 0
     with open(uri, "rb") as file:
         while head := file.read(8):
-            if len(head) < 8 or head[:4] != _MAGIC:
-                raise FormatError(f"recordio: {uri}: no record begins at byte {at}; the file is damaged")
-            (word,) = struct.unpack("<I", head[4:])
-            if word >> _LENGTH_BITS in (_WHOLE, _FIRST):
+            kind, length = _kind_and_length(uri, at, head)
+            if kind in (_WHOLE, _FIRST):
                 places.append(at)
-            length = word & ((1 << _LENGTH_BITS) - 1)
             at += 8 + length + -length % 4
             file.seek(at)
     return places
