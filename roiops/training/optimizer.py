@@ -501,12 +501,10 @@ class Nadam(
 
     Parameters
     ----------
-    beta1, beta2 : float
-        How slowly the two means change.
-    epsilon : float
-        Added to the root.
     schedule_decay : float
         How fast the momentum grows.
+
+    The others are those of :class:`Adam`.
     """
 
     _running = ("m_schedule",)
@@ -536,12 +534,7 @@ class Nadam(
 class FTML(Declared, _ByOperator, takes={"beta1": 0.6, "beta2": 0.999, "epsilon": 1e-8}):
     """Follow the moving leader: Adam's steps as the minimum of a running sum of models.
 
-    Parameters
-    ----------
-    beta1, beta2 : float
-        How slowly the two means change.
-    epsilon : float
-        Added to the root.
+    Its parameters are those of :class:`Adam`.
     """
 
     _operator = updates.ftml_update
@@ -589,14 +582,12 @@ class LAMB(
 
     Parameters
     ----------
-    beta1, beta2 : float
-        How slowly the two means change.
-    epsilon : float
-        Added to the root.
     lower_bound, upper_bound : float, optional
         The array's norm is taken as no less and no more than this.
     bias_correction : bool
         Whether the means' start at zero is made up for.
+
+    The others are those of :class:`Adam`.
     """
 
     _operator = updates.lamb_update_phase1

@@ -166,12 +166,12 @@ class MXIndexedRecordIO(MXRecordIO):
 
     Parameters
     ----------
-    idx_path, uri : str
-        The index and the file.
-    flag : str
-        ``"r"`` to read, ``"w"`` to write.
+    idx_path : str
+        The index.
     key_type : type
         What makes keys of the text in the index.
+
+    The others are those of :class:`MXRecordIO`.
     """
 
     def __init__(self, idx_path, uri, flag, key_type=int):
