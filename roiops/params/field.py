@@ -6,9 +6,11 @@ that back into MXNet's string (``format``), and says in words what it takes (``t
 :func:`optional` make the others.
 """
 
+import dataclasses
 import math
 import numbers
 import re
+from typing import Any
 
 import numpy as np
 
@@ -260,6 +262,7 @@ def _as_kind(kind) -> _Kind:
     return kind if isinstance(kind, _Kind) else _BUILTIN[kind]
 
 
+@dataclasses.dataclass(eq=False, repr=False, slots=True)
 class Field:
     """The declaration of one parameter.
 
@@ -281,46 +284,36 @@ class Field:
         One sentence for the generated documentation.
     """
 
-    __slots__ = ("above", "aliases", "below", "default", "doc", "fault", "kind", "name", "nonzero", "range")
+    kind: Any
+    default: Any = REQUIRED
+    _: dataclasses.KW_ONLY
+    range: tuple | None = None
+    above: float | None = None
+    below: float | None = None
+    nonzero: bool = False
+    aliases: tuple[str, ...] = ()
+    doc: str = ""
+    name: str = dataclasses.field(default="", init=False)
+    #: What is wrong with the declaration, for the class that it stands in to tell.
+    fault: str = dataclasses.field(default="", init=False)
 
-    def __init__(
-        self,
-        kind,
-        default=REQUIRED,
-        *,
-        range=None,
-        above=None,
-        below=None,
-        nonzero: bool = False,
-        aliases: tuple[str, ...] = (),
-        doc: str = "",
-    ):
-        #: What is wrong with the declaration, for the class that it stands in to tell.
-        self.fault = ""
+    def __post_init__(self):
+        kind = self.kind
         try:
             self.kind = _as_kind(kind)
         except (KeyError, TypeError):
-            self.kind = kind
             self.fault = (
                 "the kind must be int, float, bool, str or one of roiops.params, such as enum, shape and "
                 f"optional, got {kind!r}"
             )
             if isinstance(kind, tuple | list | set) and all(isinstance(word, str) for word in kind):
                 self.fault += f"; enum({', '.join(map(repr, kind))}) is a choice of words"
-        self.range = range
-        self.above = above
-        self.below = below
-        self.nonzero = nonzero
-        self.aliases = aliases
-        self.doc = doc
-        self.name = ""
-        self.default = default
-        if default is REQUIRED or self.fault:
+        if self.required or self.fault:
             return
         try:
-            self.default = self.parse(default)
+            self.default = self.parse(self.default)
         except ValueError:
-            self.fault = f"the default must be {self.need}, got {default!r}"
+            self.fault = f"the default must be {self.need}, got {self.default!r}"
 
     @property
     def required(self) -> bool:
