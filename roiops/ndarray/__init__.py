@@ -4,7 +4,8 @@
 NumPy arrays are taken wherever NDArrays are. Operators that are registered later appear here too.
 """
 
-from . import _internal, contrib, creation, image, linalg, op, random, shaping, sparse, updates
+from . import contrib, creation, image, linalg, op, random, shaping, sparse, updates
+from . import op as _internal
 from .arithmetic import FUNCTIONS as _FUNCTIONS
 from .creation import *  # noqa: F403
 from .files import load, load_frombuffer, save

@@ -5,12 +5,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from roiops.ndarray import _internal as _internal
 from roiops.ndarray import _random_exponential as random_exponential
 from roiops.ndarray import contrib as contrib
 from roiops.ndarray import files as files
 from roiops.ndarray import image as image
 from roiops.ndarray import linalg as linalg
+from roiops.ndarray import op as _internal
 from roiops.ndarray import op as op
 from roiops.ndarray import random as random
 from roiops.ndarray import sparse as sparse

@@ -1,4 +1,4 @@
-"""``nd.op``: the registered operators, without the functions that ``nd`` adds to them."""
+"""``nd.op``, or ``nd._internal``: registered operators, without the functions that ``nd`` adds to them."""
 
 from .functions import namespace
 
