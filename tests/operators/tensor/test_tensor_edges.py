@@ -8,6 +8,7 @@ import pytest
 import roiops
 import roiops as mx
 from roiops.errors import MXNetError, ShapeError
+from roiops.operators import arrays
 from roiops.operators.imperative import Invocation
 from roiops.registry import get
 
@@ -610,6 +611,13 @@ def test_axes_of_many_numbers_that_change_places(shape, axes, dtype):
     bound.backward(mx.nd.array(expected, dtype=dtype))
     np.testing.assert_array_equal(bound.grad_arrays[0].asnumpy(), data.asnumpy())
     np.testing.assert_array_equal(mx.nd.transpose(data, axes=axes).asnumpy(), expected)
+
+
+def test_axes_that_change_places_in_their_own_memory():
+    data = np.random.default_rng(0).standard_normal((400, 400), dtype=np.float32)
+    turned = data.T.copy()
+    arrays.evaluate(None, [data.T], data)
+    np.testing.assert_array_equal(data, turned)
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 64, 31, 33), (3, 250, 200), (2, 3, 20_000), (1, 1, 40_000)])

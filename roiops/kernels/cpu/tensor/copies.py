@@ -90,8 +90,8 @@ def bind(source, target):
 
 
 def copy(source, target):
-    """``target[...] = source``"""
-    call = bind(source, target)
+    """``target[...] = source``, also where they overlap."""
+    call = None if np.may_share_memory(source, target) else bind(source, target)
     if call is None:
         np.copyto(target, source, casting="unsafe")
     else:
