@@ -68,8 +68,8 @@ def evaluate(function, inputs, out, req="write", exact=False):
 
 
 def _copy(value, target):
-    dense = isinstance(value, np.ndarray) and value.flags.c_contiguous and target.flags.c_contiguous
-    if target.size < _LARGE or dense or not isinstance(value, np.ndarray):
+    large = target.size >= _LARGE and isinstance(value, np.ndarray)
+    if not large or (value.flags.c_contiguous and target.flags.c_contiguous):
         np.copyto(target, value, casting="unsafe")
         return
     from ..kernels.cpu.tensor import copies  # brings numba: not before it is needed

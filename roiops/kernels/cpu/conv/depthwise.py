@@ -30,7 +30,7 @@ from ..vector import (
     sum_lanes,
 )
 from . import masked
-from .phases import spread, taps_of_phase
+from .phases import phases_of_axis, spread
 from .way import Way
 
 
@@ -122,20 +122,17 @@ def backward_data(grad_out, weight, window, grad_data):
 
 
 def _transposed(head, weight, window, epilogue, out):
-    _, step, dilate, _ = window
-    axes = [[taps_of_phase(r, *values) for r in range(values[1])] for values in zip(*window, strict=True)]
-    common = [math.gcd(s, d) for s, d in zip(step, dilate, strict=True)]
+    axes, gaps, closer = zip(*map(phases_of_axis, *window), strict=True)
+    step, phases = window[1], list(itertools.product(*axes))
     size = out.shape[2], *(-(-n // s) for n, s in zip(out.shape[3:], step[1:], strict=True))
-    phases = list(itertools.product(*axes))
     results = np.empty((len(phases), *out.shape[:2], *size), out.dtype) if len(phases) > 1 else out[None]
     for result, phase in zip(results, phases, strict=True):
         firsts, counts, border = zip(*phase, strict=True)
         if not all(counts):
             result[...] = 0
             continue
-        taps = (slice(first, None, s // c) for first, s, c in zip(firsts, step, common, strict=True))
+        taps = (slice(first, None, gap) for first, gap in zip(firsts, gaps, strict=True))
         part = np.ascontiguousarray(weight[(..., *taps)][..., ::-1, ::-1, ::-1])
-        closer = tuple(d // c for d, c in zip(dilate, common, strict=True))
         forward(head, part, (counts, (1, 1, 1), closer, border), *epilogue, result)
     if len(phases) > 1:
         planes = math.prod(out.shape[1:3])

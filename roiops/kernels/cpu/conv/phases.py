@@ -84,7 +84,7 @@ def spread(share, results, planes, step, act, other, add_other, out):
                 _put_phase(source, k, step[1], activation_of(act, c), other[n, c, y], add_other, target)
 
 
-def taps_of_phase(remainder, kernel, stride, dilate, pad):
+def _taps(remainder, kernel, stride, dilate, pad):
     """``(first, count, pad)`` of a phase on one axis; its taps are evenly spaced."""
     taps = [k for k in range(kernel) if (remainder + pad - k * dilate) % stride == 0]
     if not taps:
@@ -92,6 +92,13 @@ def taps_of_phase(remainder, kernel, stride, dilate, pad):
     # The first tap sees the pixel ``ahead``, and the last one the first of those that a result takes part in.
     ahead = (remainder + pad - taps[0] * dilate) // stride
     return taps[0], len(taps), (len(taps) - 1) * (dilate // math.gcd(stride, dilate)) - ahead
+
+
+def phases_of_axis(kernel, stride, dilate, pad):
+    """The :func:`_taps` of each phase; how far they lie apart, in the kernel and in the data."""
+    common = math.gcd(stride, dilate)
+    phases = [_taps(remainder, kernel, stride, dilate, pad) for remainder in range(stride)]
+    return phases, stride // common, dilate // common
 
 
 def _common(axis):
@@ -143,13 +150,8 @@ class Phases:
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
         filters, channels = weight_shape[:2]
         self._size = tuple(-(-n // s) for n, s in zip(out_shape[3:], stride, strict=True))
-        gaps = [math.gcd(s, d) for s, d in zip(stride, dilate, strict=True)]
-        self._gaps = np.array([s // g for s, g in zip(stride, gaps, strict=True)])
-        closer = tuple(d // g for d, g in zip(dilate, gaps, strict=True))
-        axes = [
-            [taps_of_phase(remainder, *values) for remainder in range(values[1])]
-            for values in zip(kernel, stride, dilate, pad, strict=True)
-        ]
+        axes, gaps, closer = zip(*map(phases_of_axis, kernel, stride, dilate, pad), strict=True)
+        self._gaps = np.array(gaps)
         phases = [tuple(zip(*pair, strict=True)) for pair in itertools.product(*axes)]
         self._firsts = np.array([first for first, _, _ in phases])
         self._counts = np.array([count for _, count, _ in phases])
