@@ -248,7 +248,53 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
         return
     if mode == MEAN:
         grad_out = grad_out / _counts(data.shape, *window, divisor, grad_out)
-    _backward(grad_out, data, out, window, mode, p, grad_data)
+    if mode in (MEAN, SUM):
+        _backward_of_sums(grad_out, window, grad_data)
+    else:
+        _backward(grad_out, data, out, window, mode, p, grad_data)
+
+
+@inner(forceinline=True)
+def _spread(numbers, stride, line):
+    """Add to every ``stride``-th number of ``line``."""
+    if stride == 1:  # a known step becomes vector loads
+        for i in range(numbers.size):
+            line[i] += numbers[i]
+    elif stride == 2:
+        for i in range(numbers.size):
+            line[2 * i] += numbers[i]
+    else:
+        for i in range(numbers.size):
+            line[i * stride] += numbers[i]
+
+
+@inner(forceinline=True)
+def _add_to_rows(line, rows, size, target):
+    """Add a row to each of an image's that a row of windows covers."""
+    (z0, z1, _), (y0, y1, _) = rows
+    height, width = size
+    for z in range(z0, z1):
+        for y in range(y0, y1):
+            row = target[(z * height + y) * width :]
+            for x in range(np.uint64(width)):
+                row[x] += line[x]
+
+
+@parallel
+def _backward_of_sums(share, grad_out, window, grad_data):
+    """That of sums: all rows of pixels under a row of windows get the same."""
+    kernel, stride, pad = window
+    _, depth, height, width = grad_out.shape
+    planes, _, in_height, in_width = grad_data.shape
+    line = np.empty(max((width - 1) * stride[2] + kernel[2], pad[2] + in_width), grad_out.dtype)
+    for plane in taken(share, planes):
+        grad_data[plane] = 0
+        for row in range(depth * height):
+            (od, oh), rows = _covered(row, height, window, grad_data.shape)
+            line[:] = 0
+            for tap in range(kernel[2] - 1, -1, -1):  # windows from left to right
+                _spread(grad_out[plane, od, oh], stride[2], line[tap:])
+            _add_to_rows(line[pad[2] :], rows, (in_height, in_width), flat_of(grad_data[plane]))
 
 
 @parallel
@@ -319,9 +365,9 @@ def _search(pixels, stride, tap, best, chosen):
 @inner(forceinline=True)
 def _due(pixel, mode, p, result, g):
     """What a pixel of a window gets of the gradient of the result."""
-    if mode == NORM and p > 1:
-        return g * _power(pixel / result, p - 1)
-    return g if mode != MAXIMUM or pixel == result else type(g)(0)
+    if mode == MAXIMUM:
+        return g if pixel == result else type(g)(0)
+    return g * _power(pixel / result, p - 1) if p > 1 else g
 
 
 @inner(forceinline=True)
@@ -338,7 +384,7 @@ def _give(pixels, target, rows, columns, mode, p, result, g):
 
 @parallel
 def _backward(share, grad_out, data, out, window, mode, p, grad_data):
-    """That of maxima, each to all pixels that have it, of sums and of norms."""
+    """That of maxima, each to all pixels that have it, and of norms."""
     kernel, stride, pad = window
     _, depth, height, width = out.shape
     for plane in taken(share, data.shape[0]):
