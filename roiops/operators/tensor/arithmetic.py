@@ -20,8 +20,11 @@ from .common import ElementwiseProp, declare
 
 
 def _mod(l, r):
-    # The remainder has the sign of the divisor, and a zero divisor gives 0.
-    return np.where(r == 0, 0, np.mod(l, r))
+    # The remainder has the sign of the divisor, and a zero divisor gives 0. So it is in NumPy's mod, which
+    # takes twice as long.
+    rest = np.fmod(l, r)
+    opposite = (rest != 0) & ((rest < 0) != (r < 0))
+    return np.where(r == 0, 0, rest + np.where(opposite, r, 0))
 
 
 @dataclass(frozen=True)

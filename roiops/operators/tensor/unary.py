@@ -93,15 +93,18 @@ def sign(x):
 
 
 def _round(x):
-    # Halves go away from zero. Adding 0.5 could carry the largest number below a half over it.
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0)
+    # Halves go away from zero. The largest number below a half is added: a half could carry it over itself.
+    if x.dtype.kind != "f":
+        return x
+    return np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x))
 
 
 def _rint(x):
-    # MXNet's, in which halves go down; not the IEEE function of that name.
-    below, above = np.floor(x), np.ceil(x)
-    return np.where(x - below <= above - x, below, above)
+    # MXNet's, in which halves go down; IEEE's go to even numbers.
+    if x.dtype.kind != "f":
+        return x
+    nearest = np.rint(x)
+    return nearest - (nearest - x == 0.5)
 
 
 def _onnx_trunc(g, x):
