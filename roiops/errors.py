@@ -73,15 +73,20 @@ class FormatError(MXNetError, ValueError):
     """A symbol JSON or .params file is damaged or of an unknown form."""
 
 
-def nearest(name: str, known) -> str:
-    """``"; did you mean 'x'?"`` for the closest names in ``known``, in any case, or an empty string."""
+def nearest(name: str, known, part=str) -> str:
+    """``"; did you mean 'x'?"`` for the closest names in ``known``, in any case, or an empty string.
+
+    Only what ``part`` gives of a name is compared. Names with ``_`` first are for those who ask for one.
+    """
     import difflib  # imported on the error path only: importing roiops stays fast
 
+    wanted = part(name).lower()
     spellings: dict[str, list[str]] = {}
     for each in dict.fromkeys(map(str, known)):
-        spellings.setdefault(each.lower(), []).append(each)
-    words = difflib.get_close_matches(name.lower(), spellings, n=3, cutoff=0.6)
+        if name.startswith("_") or not each.startswith("_"):
+            spellings.setdefault(part(each).lower(), []).append(each)
+    words = difflib.get_close_matches(wanted, spellings, n=3, cutoff=0.66)
     if len(name) > 2 and not words:  # "prob1" is short for "prob1_output"
-        words = [word for word in spellings if word.startswith(name.lower())]
+        words = [word for word in spellings if word.startswith(wanted)]
     close = [each for word in words for each in spellings[word]][:3]
     return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""

@@ -35,6 +35,11 @@ __all__ = [
 
 _properties: dict[str, type] = {}
 
+#: Operators of MXNet's that are not offered, as patterns of their names, and what to do instead.
+_NOT_OFFERED = {
+    ".*quantize.*": "quantisation is not offered; run the network that was quantised in float32 or float16",
+}
+
 
 def register(name: str, *aliases: str):
     """Class decorator: file a property under ``name`` and ``aliases``."""
@@ -67,15 +72,20 @@ def find(name: str) -> type | None:
 
 
 def get(name: str) -> type:
-    """The property called ``name``; an unknown name is an error with near matches."""
+    """The property called ``name``; an unknown name is an error with what to do, or near matches."""
     try:
         return _properties[name]
     except KeyError:
-        wanted = public_name(name)
-        advice = nearest(wanted, map(public_name, _properties))
-        if "quantize" in name:
-            advice = "; quantisation is not offered: run the network that was quantised in float32 or float16"
-        raise RegistryError(f"operator {wanted!r} is not registered{advice}") from None
+        text = f"operator {public_name(name)!r} is not registered{advice_for(name)}"
+        raise RegistryError(text) from None
+
+
+def advice_for(name: str) -> str:
+    """What errors say after the name of an operator that is not here: what to do instead, or near names."""
+    for pattern, instead in _NOT_OFFERED.items():
+        if re.fullmatch(pattern, name):
+            return f": {instead}"
+    return nearest(public_name(name), map(public_name, _properties), lambda each: each.split(".")[-1])
 
 
 def list_operators(*, aliases: bool = False) -> list[str]:

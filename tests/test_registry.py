@@ -87,6 +87,9 @@ def test_a_name_is_registered_once():
         ("fullyconnected", "; did you mean 'FullyConnected'"),
         ("BATCHNORM", "; did you mean 'BatchNorm'"),
         ("qqqqqqqq", "$"),
+        ("contrib.ROIAling", "; did you mean 'ROIAlign' or 'contrib.ROIAlign'"),
+        ("contrib.fourier", "$"),  # that both are in contrib makes no two names alike
+        ("image.resizes", "$"),
     ],
 )
 def test_unknown_name_suggests_near_ones(name, near):

@@ -10,7 +10,7 @@ import json
 import re
 
 from .. import registry
-from ..errors import FormatError, MXNetError, RegistryError, nearest
+from ..errors import FormatError, MXNetError, RegistryError
 from ..shapes import is_np_shape, np_shape
 from .naming import HIDDEN_KEYS
 from .nodes import Node, operator_params, parse_shape, topological_order
@@ -283,8 +283,8 @@ def unsupported_message(order, source: str) -> str | None:
     counts = unsupported(order)
     if not counts:
         return None
-    known = registry.list_operators(aliases=True)
     listed = ", ".join(
-        f"{op} x{count}{'' if op in known else nearest(op, known)}" for op, count in sorted(counts.items())
+        f"{op} x{count}{'' if registry.find(op) else registry.advice_for(op)}"
+        for op, count in sorted(counts.items())
     )
     return f"{source}: operators that cannot be run: {listed}"

@@ -50,7 +50,7 @@ def test_quantisation():
         '{"nodes": [{"op": "null", "name": "a", "inputs": []}, {"op": "_contrib_quantize_v2", "name": "q", '
         '"inputs": [[0, 0, 0]]}], "arg_nodes": [0], "heads": [[1, 0, 0]]}'
     )
-    text = r"'contrib.quantize_v2' is not registered; quantisation is not offered: run the network that was"
+    text = r"'contrib.quantize_v2' is not registered: quantisation is not offered; run the network that was"
     with pytest.raises(RegistryError, match=text):
         graph.bind(mx.cpu(), {"a": mx.nd.ones((2,))})
 
