@@ -37,6 +37,8 @@ _properties: dict[str, type] = {}
 
 #: Operators of MXNet's that are not offered, as patterns of their names, and what to do instead.
 _NOT_OFFERED = {
+    "_(contrib_)?(foreach|while_loop|cond)": "loops and branches are for arrays: mx.nd.contrib has them, "
+    "for blocks that are not hybridised",
     ".*quantize.*": "quantisation is not offered; run the network that was quantised in float32 or float16",
 }
 

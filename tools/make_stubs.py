@@ -195,8 +195,11 @@ def stubs() -> dict[str, str]:
         *functions("", {*nd.__all__}, "NDArray", _OF_ND),
     ]  # fmt: skip
     for space in registry.NAMESPACES:
+        module = getattr(nd, space)
+        own = [name for name in dir(module) if registry.find(f"_{space}_{name}") is None]
         made[f"ndarray/{space}.pyi"] = [
             *_TYPES, "", "from roiops.ndarray import Array, NDArray", "",
+            *dynamic(module, own),
             *functions(f"_{space}_", (), "NDArray", _OF_ND),
         ]  # fmt: skip
     return {name: _formatted(HEADER + "\n".join(lines) + "\n") for name, lines in made.items()}

@@ -4,6 +4,10 @@ from typing import Any, Literal
 
 from roiops.ndarray import Array, NDArray
 
+def cond(pred: Any, then_func: Any, else_func: Any) -> Any: """``then_func()`` if the one number of ``pred`` is not 0, else ``else_func()``."""
+def foreach(body: Any, data: Any, init_states: Any) -> Any: """``out, states = body(row, states)`` for each row of ``data``, an array or a list of them."""
+def rand_zipfian(true_classes: Any, num_sampled: Any, range_max: Any, ctx: Any = ...) -> Any: """Classes drawn by the log-uniform distribution, and how often each is to be expected."""
+def while_loop(cond: Any, func: Any, loop_vars: Any, max_iterations: Any = ...) -> Any: """``out, loop_vars = func(*loop_vars)``, as long as ``cond(*loop_vars)`` is true."""
 def AdaptiveAvgPooling2D(data: Array | None = ..., output_size: int | Sequence[int] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Mean over a grid of near-equal windows, whatever the input's size."""
 def BilinearResize2D(data: Array | None = ..., like: Array | None = ..., height: int = ..., width: int = ..., scale_height: float | None = ..., scale_width: float | None = ..., mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = ..., align_corners: bool = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """Resize images by bilinear interpolation."""
 def CTCLoss(data: Array | None = ..., label: Array | None = ..., data_lengths: Array | None = ..., label_lengths: Array | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] = ..., *, out: Any = ..., name: str | None = ...) -> NDArray: """The negative logarithm of the probability of each label sequence, summed over all alignments."""
