@@ -39,6 +39,7 @@ _properties: dict[str, type] = {}
 _NOT_OFFERED = {
     "_(contrib_)?(foreach|while_loop|cond)": "loops and branches are for arrays: mx.nd.contrib has them, "
     "for blocks that are not hybridised",
+    "_image_(resize|adjust_lighting|random_.*)": "pictures are changed as arrays: mx.nd.image has it",
     ".*quantize.*": "quantisation is not offered; run the network that was quantised in float32 or float16",
 }
 

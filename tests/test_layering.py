@@ -70,7 +70,7 @@ ALLOWED = {
         *("recording", "autograd", "training", "mxnet"),
     },
     "training": {"errors", "context", "ndarray", "graph", "random"},
-    "training.image": {"errors", "params", "ndarray", "training"},
+    "training.image": {"errors", "random", "params", "ndarray", "training"},
     "torch": {
         *("errors", "context", "dtypes", "params", "kernels", "registry", "operators", "ndarray"),
         "torch.onnx",

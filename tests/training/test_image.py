@@ -54,6 +54,79 @@ def test_augmenters_after_the_same_seeds(golden, picture, name):
     assert json.dumps(augmenter.dumps()) == str(golden["dumps_" + name])
 
 
+ND_IMAGE = {
+    "brightness": lambda x: mx.nd.image.random_brightness(x, 1.5, 1.5),
+    "contrast": lambda x: mx.nd.image.random_contrast(x, 1.5, max_factor=1.5),
+    "hue": lambda x: mx.nd.image.random_hue(x, 1.2, 1.2),
+    "light": lambda x: mx.nd.image.adjust_lighting(x, (0.1, 0.2, -0.3)),
+    "resize": lambda x: mx.nd.image.resize(x, (9, 5)),
+    "resize_square": lambda x: mx.nd.image.resize(x, 9, interp=2),
+    "resize_shorter": lambda x: mx.nd.image.resize(x, 9, True),
+    "resize_batch": lambda x: mx.nd.image.resize(mx.nd.stack(x, x).swapaxes(1, 2), 9, True),
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("name", ND_IMAGE)
+def test_nd_image(golden, picture, name, dtype):
+    data = picture.astype(dtype)
+    found = ND_IMAGE[name](data).asnumpy()
+    assert found.dtype == dtype
+    # Bytes are cut, not rounded, after a hue is turned.
+    room = 1 if name == "hue" and dtype == "uint8" else 2e-4 * 255 * (dtype == "float32")
+    np.testing.assert_allclose(found.astype(float), golden[f"nd_{name}_{dtype}"], rtol=0, atol=room)
+    np.testing.assert_array_equal(data.asnumpy(), picture.asnumpy())
+    target = mx.nd.zeros(found.shape, dtype=dtype)
+    if name == "resize":
+        assert mx.nd.image.resize(data, (9, 5), out=target) is target
+        np.testing.assert_array_equal(target.asnumpy(), found)
+
+
+def test_nd_image_by_chance(picture):
+    image, source = mx.nd.image, picture.asnumpy()
+    grey = source.mean(2, keepdims=True).astype(np.uint8)
+    mx.random.seed(3)
+    made = [image.random_flip_left_right(picture).asnumpy() for _ in range(40)]
+    mirrored = [np.array_equal(each, source[:, ::-1]) for each in made]
+    assert 5 < sum(mirrored) < 35
+    assert all(each or np.array_equal(m, source) for each, m in zip(mirrored, made, strict=True))
+    made = [image.random_flip_top_bottom(picture).asnumpy() for _ in range(40)]
+    assert 5 < sum(np.array_equal(each, source[::-1]) for each in made) < 35
+    half = image.random_saturation(picture.astype("float32"), 0.5, 0.5).asnumpy()
+    shade = (source * np.float32([0.299, 0.587, 0.114])).sum(2, keepdims=True)
+    np.testing.assert_allclose(half, source / 2 + shade / 2, rtol=1e-5)
+    np.testing.assert_array_equal(image.random_color_jitter(picture, 0, 0, 0, 0).asnumpy(), source)
+    states = mx.random.get_state()
+    one = image.random_color_jitter(picture, 0.4, 0.4, 0.4, 0.4).asnumpy()
+    mx.random.set_state(states)
+    np.testing.assert_array_equal(image.random_color_jitter(picture, 0.4, 0.4, 0.4, 0.4).asnumpy(), one)
+    assert (one != source).any()
+    np.testing.assert_array_equal(image.random_lighting(picture, 0.0).asnumpy(), source)
+    for change in (image.random_saturation, image.random_hue):
+        np.testing.assert_array_equal(change(mx.nd.array(grey, dtype="uint8"), 1.4, 1.4).asnumpy(), grey)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: mx.nd.image.resize(x), r"image.resize: size must be one or two numbers, .*got \(\)"),
+        (lambda x: mx.nd.image.resize(x, (3, 0)), r"image.resize: size must be .* 1 or more, got \(3, 0\)"),
+        (
+            lambda x: mx.nd.image.random_brightness(x, -1, 1),
+            r"image.random_brightness: min_factor must be 0 or more, got -1",
+        ),
+        (
+            lambda x: mx.nd.image.random_hue(mx.nd.stack(x, x), 1, 1),
+            r"image.random_hue: data must be \(height, ",
+        ),
+        (lambda x: mx.sym.image.resize(mx.sym.var("x"), 3), "'image.resize' is not registered: pictures are"),
+    ],
+)
+def test_errors_of_nd_image(picture, call, text):
+    with pytest.raises(mx.MXNetError, match=text):
+        call(picture)
+
+
 def test_rotation(golden, picture):
     first = mx.nd.transpose(picture.astype("float32"), (2, 0, 1))
     both = mx.nd.stack(first, first * 0.5)

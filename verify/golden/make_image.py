@@ -103,6 +103,25 @@ def batch(file):
     return found
 
 
+def of_nd_image(image):
+    """What ``nd.image`` makes of a picture; factors whose limits are one number leave nothing to chance."""
+    ops, found = mx.nd.image, {}
+    for kind in ("uint8", "float32"):
+        data = image.astype(kind)
+        made = {
+            "brightness": ops.random_brightness(data, 1.5, 1.5),
+            "contrast": ops.random_contrast(data, 1.5, 1.5),
+            "hue": ops.random_hue(data, 1.2, 1.2),
+            "light": ops.adjust_lighting(data, (0.1, 0.2, -0.3)),
+            "resize": ops.resize(data, (9, 5)),
+            "resize_square": ops.resize(data, 9, interp=2),
+            "resize_shorter": ops.resize(data, 9, True),
+            "resize_batch": ops.resize(mx.nd.stack(data, data).swapaxes(1, 2), 9, True),
+        }
+        found.update({f"nd_{name}_{kind}": each for name, each in made.items()})
+    return found
+
+
 def main():
     random = np.random.RandomState(0)
     pixels = random.randint(0, 256, (5, 7, 3)).repeat(3, 0).repeat(2, 1)
@@ -138,6 +157,7 @@ def main():
     arrays["normal"] = mx.image.color_normalize(image.astype("float32"), mean, std)
     arrays.update(augmented(image))
     arrays.update(batch(file))
+    arrays.update(of_nd_image(image))
     write_npz(
         GOLDEN / "image.npz",
         {key: a.asnumpy() if isinstance(a, mx.nd.NDArray) else a for key, a in arrays.items()},

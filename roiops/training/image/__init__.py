@@ -6,6 +6,7 @@ An image is an NDArray of shape (height, width, channels), with values from 0 to
 import sys
 
 from . import augment, batches, detection, reading, recordio
+from . import by_chance as _by_chance  # noqa: F401  (it adds to nd.image)
 from .augment import *  # noqa: F403
 from .batches import *  # noqa: F403
 from .detection import *  # noqa: F403

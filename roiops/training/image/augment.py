@@ -146,6 +146,40 @@ def random_rotate(src, angle_limits, zoom_in=False, zoom_out=False) -> nd.NDArra
     return imrotate(src, angles, zoom_in, zoom_out)
 
 
+def with_contrast(src, factor) -> nd.NDArray:
+    """An image whose numbers are ``factor`` times as far from its mean grey; it is written to."""
+    grey = src * nd.array([[_GREY]], src.context)
+    grey = (3.0 * (1.0 - factor) / grey.size) * nd.sum(grey)
+    src *= factor
+    src += grey
+    return src
+
+
+def with_saturation(src, factor) -> nd.NDArray:
+    """An image whose colours are ``factor`` times as far from grey; it is written to."""
+    if src.shape[2] == 1:
+        return src
+    grey = nd.sum(src * nd.array([[_GREY]], src.context), axis=2, keepdims=True) * (1.0 - factor)
+    src *= factor
+    src += grey
+    return src
+
+
+def turn_hues(src, turn) -> nd.NDArray:
+    """Colours turned as in the space HLS, 1 being once around: pixels keep their largest and least number."""
+    if src.shape[2] == 1:
+        return src
+    pixels = src.asnumpy()
+    high, spread = pixels.max(axis=-1), np.ptp(pixels, axis=-1)
+    red, green, blue = np.moveaxis(pixels, -1, 0)
+    sides = [(green - blue, 0), (blue - red, 2), (red - green, 4)]
+    angles = [part / np.where(spread, spread, 1) + start for part, start in sides]
+    angle = np.select([high == red, high == green], angles[:2], angles[2]) + 6 * turn
+    places = (np.array([5, 3, 1]) + angle[..., None]) % 6
+    turned = high[..., None] - spread[..., None] * np.clip(np.minimum(places, 4 - places), 0, 1)
+    return nd.array(turned, src.context, src.dtype)
+
+
 # -- augmenters ------------------------------------------------------------------------------------------
 
 
@@ -244,30 +278,15 @@ class BrightnessJitterAug(Declared, Augmenter, takes={"brightness": REQUIRED}):
 class ContrastJitterAug(Declared, Augmenter, takes={"contrast": REQUIRED}):
     """Contrast changed by up to ``contrast``, a share."""
 
-    def _set_up(self, contrast):
-        self.contrast, self.coef = contrast, nd.array([[_GREY]])
-
     def __call__(self, src):
-        alpha = 1.0 + random.uniform(-self.contrast, self.contrast)
-        grey = src * self.coef
-        grey = (3.0 * (1.0 - alpha) / grey.size) * nd.sum(grey)
-        src *= alpha
-        src += grey
-        return src
+        return with_contrast(src, 1.0 + random.uniform(-self.contrast, self.contrast))
 
 
 class SaturationJitterAug(Declared, Augmenter, takes={"saturation": REQUIRED}):
     """Saturation changed by up to ``saturation``, a share."""
 
-    def _set_up(self, saturation):
-        self.saturation, self.coef = saturation, nd.array([[_GREY]])
-
     def __call__(self, src):
-        alpha = 1.0 + random.uniform(-self.saturation, self.saturation)
-        grey = nd.sum(src * self.coef, axis=2, keepdims=True) * (1.0 - alpha)
-        src *= alpha
-        src += grey
-        return src
+        return with_saturation(src, 1.0 + random.uniform(-self.saturation, self.saturation))
 
 
 class HueJitterAug(Declared, Augmenter, takes={"hue": REQUIRED}):

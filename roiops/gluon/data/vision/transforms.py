@@ -9,7 +9,7 @@ import numpy as np
 
 from .... import ndarray
 from ....training import image
-from ....training.image.augment import IMAGENET_LIGHT
+from ....training.image.augment import IMAGENET_LIGHT, turn_hues
 from ...block import Block
 from ...declare import Declared
 from ...hybrid import HybridBlock
@@ -122,24 +122,14 @@ RandomContrast = _recolouring(image.ContrastJitterAug, "RandomContrast", "More c
 RandomSaturation = _recolouring(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
 
 
-def _turn_hues(picture, most):
-    """Colours turned as in the space HLS: each pixel keeps its largest and its smallest number."""
-    turn = random.uniform(max(0, 1 - most), 1 + most)
-    pixels = picture.asnumpy()
-    high, spread = pixels.max(axis=-1), np.ptp(pixels, axis=-1)
-    red, green, blue = np.moveaxis(pixels, -1, 0)
-    sides = [(green - blue, 0), (blue - red, 2), (red - green, 4)]
-    angles = [part / np.where(spread, spread, 1) + start for part, start in sides]
-    angle = np.select([high == red, high == green], angles[:2], angles[2]) + 6 * turn
-    places = (np.array([5, 3, 1]) + angle[..., None]) % 6
-    turned = high[..., None] - spread[..., None] * np.clip(np.minimum(places, 4 - places), 0, 1)
-    return ndarray.array(turned, dtype=picture.dtype)
+def _turned_by_chance(picture, most):
+    return turn_hues(picture, random.uniform(max(0, 1 - most), 1 + most))
 
 
 @_recolouring
 def RandomHue(hue):
     """Colours turned by up to ``hue``, a share of the circle."""
-    return functools.partial(_turn_hues, most=hue)
+    return functools.partial(_turned_by_chance, most=hue)
 
 
 @_recolouring
