@@ -37,7 +37,11 @@ class Declared:
         cls._own = [name for name in takes if name not in named]
 
     def __init__(self, *args, **kwargs):
-        bound = self._row.bind(*args, **kwargs)
+        try:
+            bound = self._row.bind(*args, **kwargs)
+        except TypeError as error:
+            message = _unknown(type(self), kwargs) or f"{type(self).__name__}: {error}"
+            raise InputError(message) from None
         bound.apply_defaults()
         given = bound.arguments
         others = given.pop("kwargs", {})

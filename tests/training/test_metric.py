@@ -160,6 +160,10 @@ def test_a_configuration_makes_the_metric_again():
 
 
 def test_errors():
+    with pytest.raises(
+        TypeError, match=r"^Accuracy: unknown parameter 'axes'; did you mean 'axis'\? \(it takes: "
+    ):
+        mx.metric.Accuracy(axes=1)
     with pytest.raises(RegistryError, match="metric: 'accurracy' is unknown; did you mean 'accuracy'"):
         mx.metric.create("accurracy")
     with pytest.raises(ParamError, match="metric: must be a name or a EvalMetric, got 3"):
