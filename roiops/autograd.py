@@ -278,9 +278,9 @@ def is_training() -> bool:
     return current.training
 
 
-def set_recording(is_record: bool) -> bool:
+def set_recording(is_recording: bool) -> bool:
     """Turn recording on or off; gives what it was before."""
-    before, current.tape = is_recording(), _tape if is_record else None
+    before, current.tape = current.tape is not None, _tape if is_recording else None
     return before
 
 

@@ -46,6 +46,8 @@ class Context(metaclass=_ContextType):
     """
 
     __slots__ = ("device_id", "device_type")
+    devstr2type = _TYPE_IDS
+    devtype2str = {number: name for name, number in _TYPE_IDS.items()}
 
     def __init__(self, device_type, device_id: int = 0):
         if isinstance(device_type, Context):
@@ -66,6 +68,9 @@ class Context(metaclass=_ContextType):
     def is_gpu(self) -> bool:
         """Whether arrays here are in the memory of a CUDA device."""
         return self.device_type == "gpu"
+
+    def empty_cache(self) -> None:
+        """Nothing: no memory is kept for arrays to come."""
 
     def __eq__(self, other):
         if not isinstance(other, Context):

@@ -173,8 +173,10 @@ class Symbol:
         """One attribute of the node, or None."""
         return self._node().attrs.get(hidden_key(key))
 
-    def list_attr(self) -> dict[str, str]:
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """All attributes of the node; those like ``__lr_mult__`` under both of their names."""
+        if recursive:
+            raise GraphError("Symbol.list_attr: recursive=True is not offered, nor by MXNet; use attr_dict()")
         return _both_names(self._node().attrs)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
@@ -446,6 +448,10 @@ class Symbol:
             kwargs["shape"] = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         return _apply("Reshape", self, **kwargs)
 
+    def split_v2(self, *args, **kwargs) -> "Symbol":
+        """The function :func:`split_v2`."""
+        return split_v2(self, *args, **kwargs)
+
     def astype(self, dtype, **kwargs) -> "Symbol":
         """The operator ``Cast``."""
         return _apply("Cast", self, dtype=dtype, **kwargs)
@@ -462,7 +468,11 @@ class Symbol:
 
 
 #: Attributes of arrays and executors that users look for here.
-_OF_VALUES = ("asnumpy", "asscalar", "backward", "context", "dtype", "forward", "outputs", "shape", "size")
+_OF_VALUES = (
+    *("asnumpy", "asscalar", "backward", "context", "dtype", "forward", "outputs", "shape", "size"),
+    *("as_in_context", "as_nd_ndarray", "copy", "detach", "gradient", "wait_to_read"),
+)
+_OF_BACKENDS = ("get_backend_symbol", "optimize_for")
 
 
 def _executors():
@@ -477,6 +487,8 @@ def _no_attribute(name: str) -> str:
     text = f"Symbol has no attribute {name!r}"
     if name in _OF_VALUES:
         return f"{text}: it holds no values; simple_bind, bind or eval give what does"
+    if name in _OF_BACKENDS:
+        return f"{text}: there are no backends; a graph is fused when it is bound"
     return text if name.startswith("_") else text + nearest(name, dir(Symbol))
 
 

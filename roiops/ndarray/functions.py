@@ -196,6 +196,13 @@ def namespace(module: str, prefix: str = ""):
     return getattr_, dir_
 
 
+#: Attributes of MXNet's arrays and symbols that are not here, and what to do instead.
+OF_MXNET = {
+    "as_np_ndarray": "MXNet's NumPy interface is not offered; asnumpy() makes an array of NumPy's",
+    "handle": "there is no C library that it could be a pointer of",
+}
+
+
 # -- every operator as a method of NDArray -----------------------------------------------------------------
 
 
@@ -211,7 +218,8 @@ def _get_method(array: NDArray, name: str):
     prop = _method(name)
     if prop is None:
         near = "" if name.startswith("_") else nearest(name, dir(array))
-        raise AttributeError(f"'NDArray' object has no attribute {name!r}{near}")
+        advice = f": {OF_MXNET[name]}" if name in OF_MXNET else near
+        raise AttributeError(f"'NDArray' object has no attribute {name!r}{advice}")
     return MethodType(function_for(name), array)
 
 

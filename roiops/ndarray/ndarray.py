@@ -1,6 +1,7 @@
 """NDArray: an array on a device, with MXNet's names and behaviour."""
 
 import ctypes
+import itertools
 import types
 import warnings
 import weakref
@@ -326,6 +327,15 @@ class NDArray:
     def broadcast_like(self, other) -> "NDArray":
         """A copy repeated to the shape of another array."""
         return self.broadcast_to(other.shape)
+
+    def slice_assign(self, rhs, begin, end, step) -> "NDArray":
+        """Write ``rhs``, an array or a number, to a slice; gives this array."""
+        self[tuple(slice(*each) for each in itertools.zip_longest(begin, end, step))] = rhs
+        return self
+
+    def slice_assign_scalar(self, value, begin, end, step) -> "NDArray":
+        """Write a number to a slice; gives this array."""
+        return self.slice_assign(value, begin, end, step)
 
     # -- arithmetic ----------------------------------------------------------------------------------
 

@@ -65,13 +65,13 @@ class Factory:
 
     def __init__(self, base: type, kind: str):
         self._base, self._kind = base, kind
-        self._classes: dict[str, type] = {}
+        self.classes: dict[str, type] = {}
 
     def register(self, klass: type, name: str | None = None) -> type:
         """Make ``klass`` known under its own name, or ``name``; a later one of that name replaces it."""
         if not (isinstance(klass, type) and issubclass(klass, self._base)):
             raise RegistryError(f"register: {klass!r} is not a subclass of {self._base.__name__}")
-        self._classes[(name or klass.__name__).lower()] = klass
+        self.classes[(name or klass.__name__).lower()] = klass
         return klass
 
     def alias(self, *names: str):
@@ -84,11 +84,12 @@ class Factory:
 
         return decorate
 
-    def create(self, what, *args, **kwargs):
+    def create(self, what=None, *args, **kwargs):
         """An instance of what is named: an instance (returned as it is), a name, JSON or a dict.
 
         JSON is ``["name", {"parameter": value}]``; a dict holds the name under the kind's own key.
         """
+        what = kwargs.pop(self._kind, None) if what is None else what
         if isinstance(what, self._base):
             if args or kwargs:
                 raise ParamError(f"{self._kind}: {what!r} is an instance already and takes no arguments")
@@ -107,9 +108,9 @@ class Factory:
                     f'{self._kind}: JSON must be ["name", {{"parameter": value}}], got {what!r}'
                 ) from None
             return self.create(name, **kwargs)
-        klass = self._classes.get(what.lower())
+        klass = self.classes.get(what.lower())
         if klass is None:
-            raise RegistryError(f"{self._kind}: {what!r} is unknown{nearest(what, self._classes)}")
+            raise RegistryError(f"{self._kind}: {what!r} is unknown{nearest(what, self.classes)}")
         try:
             return klass(*args, **kwargs)
         except TypeError:

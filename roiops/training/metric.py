@@ -179,7 +179,7 @@ class _OwnMetric(EvalMetric):
     """A metric of this module: each keeps the global sum, too."""
 
     def __init__(self, name, output_names=None, label_names=None, **kwargs):
-        super().__init__(name, output_names, label_names, has_global_stats=True, **kwargs)
+        super().__init__(name, output_names, label_names, **{"has_global_stats": True, **kwargs})
 
 
 class _PairMetric(_OwnMetric):
@@ -314,7 +314,7 @@ class MCC(Declared, _BinaryMetric, takes={"name": "mcc", **_NAMES, "average": "m
 
 
 @register
-class PCC(Declared, _Gathering, takes={"name": "pcc", **_NAMES}):
+class PCC(Declared, _Gathering, takes={"name": "pcc", **_NAMES, "has_global_stats": True}):
     """The correlation of labels and predicted classes: that of Matthews, for any number of classes."""
 
     _nothing = numpy.zeros((2, 2))

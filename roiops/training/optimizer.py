@@ -248,7 +248,15 @@ class Optimizer:
 
 
 _factory = Factory(Optimizer, "optimizer")
-register, create = _factory.register, _factory.create
+register = _factory.register
+
+
+def create(name, **kwargs) -> Optimizer:
+    """An optimizer from its name, or one as it is."""
+    return _factory.create(name, **kwargs)
+
+
+Optimizer.opt_registry = _factory.classes
 Optimizer.register = staticmethod(register)
 Optimizer.create_optimizer = staticmethod(create)
 

@@ -17,8 +17,8 @@ from ..declare import REQUIRED, Declared, Layer
 from ..hybrid import HybridBlock
 from .activations import Activation
 
-__all__ = ["BatchNorm", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda"]
-__all__ += ["HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
+__all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm"]
+__all__ += ["HybridLambda", "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
 
 
 class _AtOnce:
@@ -243,6 +243,13 @@ class BatchNorm(_Norm, takes={"axis": 1, **_BATCH_NORM}):
 
     def cast(self, dtype):
         super().cast("float32" if np.dtype(dtype).name == "float16" else dtype)
+
+
+class BatchNormReLU(BatchNorm, takes={"axis": 1, **_BATCH_NORM}):
+    """:class:`BatchNorm`, and 0 for what is below."""
+
+    def hybrid_forward(self, F, x, *learned, **by_name):
+        return F.relu(super().hybrid_forward(F, x, *learned, **by_name))
 
 
 class InstanceNorm(_Norm, takes={"axis": 1, **_NORM, "scale": False}):

@@ -217,6 +217,9 @@ class FusedRNN(init.Initializer):
         arr[:] = cell.pack_weights(parts)["parameters"]
 
 
+init.FusedRNN = FusedRNN  # MXNet has it among the initializers
+
+
 def _size(shapes) -> int:
     return sum(map(math.prod, shapes.values()))
 
