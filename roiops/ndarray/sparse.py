@@ -13,6 +13,7 @@ import numpy as np
 from ..context import Context
 from ..errors import DeviceError, MXNetError, ParamError, ShapeError
 from . import creation
+from .arithmetic import FUNCTIONS
 from .functions import function_for
 from .ndarray import NDArray
 
@@ -288,7 +289,7 @@ def retain(data: RowSparseNDArray, indices) -> RowSparseNDArray:
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return function_for(name)
+    return FUNCTIONS.get(name) or function_for(name)
 
 
 # An array need not know of its kinds: they put this there.

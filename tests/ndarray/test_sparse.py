@@ -138,3 +138,8 @@ def test_graphs_compute_with_dense_arrays():
     net = mx.sym.sparse.dot(data, mx.sym.cast_storage(mx.sym.Variable("weight"), stype="row_sparse"))
     executor = net.bind(mx.cpu(), {"data": nd.ones((2, 3)), "weight": nd.ones((3, 2)).tostype("row_sparse")})
     assert executor.forward()[0].asnumpy().tolist() == [[3, 3], [3, 3]]
+
+
+def test_arithmetic_of_sparse_arrays():
+    x = mx.nd.ones((2, 2))
+    assert mx.nd.sparse.add(x.tostype("csr"), x).asnumpy().tolist() == [[2, 2], [2, 2]]
