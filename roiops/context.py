@@ -2,7 +2,7 @@
 
 import threading
 
-from .errors import DeviceError
+from .errors import DeviceError, without
 
 __all__ = ["Context", "cpu", "cpu_pinned", "current_context", "gpu", "num_gpus"]
 
@@ -123,3 +123,6 @@ def num_gpus() -> int:
     """How many CUDA devices can be used; 0 where there is no driver or no CUDA package,
     and where CPUs stand for them."""
     return _counters[-1]() if _counters and "gpu" not in _replaced else 0
+
+
+__getattr__ = without("context", {"gpu_memory_info": "nvidia-smi tells how much memory GPUs have left"})

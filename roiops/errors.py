@@ -18,6 +18,7 @@ __all__ = [
     "SettingsError",
     "ShapeError",
     "nearest",
+    "without",
 ]
 
 
@@ -90,3 +91,14 @@ def nearest(name: str, known, part=str) -> str:
         words = [word for word in spellings if word.startswith(wanted)]
     close = [each for word in words for each in spellings[word]][:3]
     return f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+
+
+def without(module: str, instead: dict[str, str]):
+    """The ``__getattr__`` of a module that lacks names of MXNet's: it says what to do ``instead``."""
+
+    def __getattr__(name: str):
+        if name in instead:
+            raise AttributeError(f"mx.{module}.{name} is not offered: {instead[name]}")
+        raise AttributeError(f"module 'roiops.{module}' has no attribute {name!r}")
+
+    return __getattr__

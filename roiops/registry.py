@@ -11,7 +11,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-from .errors import InputError, MXNetError, ParamError, RegistryError, nearest
+from .errors import InputError, MXNetError, ParamError, RegistryError, nearest, without
 from .params import REQUIRED
 
 __all__ = [
@@ -40,7 +40,19 @@ _NOT_OFFERED = {
     "_(contrib_)?(foreach|while_loop|cond)": "loops and branches are for arrays: mx.nd.contrib has them, "
     "for blocks that are not hybridised",
     "_image_(resize|adjust_lighting|random_.*)": "pictures are changed as arrays: mx.nd.image has it",
-    ".*quantize.*": "quantisation is not offered; run the network that was quantised in float32 or float16",
+    ".*_update(_phase[12])?|multi_lars|multi_sum_sq|reset_arrays": "mx.optimizer updates weights, "
+    "mx.nd.sgd_update and its kin arrays",
+    "_contrib_SparseEmbedding": "gradients are dense here; use Embedding",
+    "_square_sum|retain": "arrays in a graph are dense here; use square and sum, or take",
+    "_contrib_BatchNormWithReLU": "use BatchNorm and relu, or gluon.nn.BatchNormReLU",
+    "_contrib_(fft|ifft|count_sketch|hawkesll|getnnz|edge_id|dgl_.*)": "compute it with NumPy, "
+    "or write an mx.operator.CustomOp",
+    "IdentityAttachKLSparseReg": "add the penalty to the loss",
+    "_?(cv)?im(read|decode|resize)|_cvcopyMakeBorder": "mx.image reads, resizes and pads pictures",
+    "_copyto|_set_value|_onehot_encode|_scatter_.*": "x[:] = value, x[i] = value, x.copyto(y) write arrays",
+    "_?CachedOp.*": "hybridize() makes a bound graph of a block, bind() of a symbol",
+    ".*quantize.*|_contrib_calibrate_entropy|_sg_mkldnn_.*": "quantisation is not offered; "
+    "run the network that was quantised in float32 or float16",
 }
 
 
@@ -312,3 +324,7 @@ def _not_a_tensor(prop, name: str, kind: str, value, is_input, twice: str = "") 
     if _holds_tensors(value, is_input):
         advice = f"; {prop.list_advice.get(name, 'np.array(...) makes an array of a list')}"
     return InputError(f"{prop.label}: {name} must be {kind}, got {type(value).__name__}{advice}")
+
+
+_MAKERS = ("get_alias_func", "get_create_func", "get_register_func", "get_registry")
+__getattr__ = without("registry", dict.fromkeys(_MAKERS, "a dict of classes by name does what they do"))

@@ -37,7 +37,7 @@ def test_all_is_complete():
         for name, value in vars(errors).items()
         if isinstance(value, type) and issubclass(value, Exception)
     }
-    assert set(errors.__all__) == classes | {"nearest"}
+    assert set(errors.__all__) == classes | {"nearest", "without"}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import warnings
 
+from ..errors import MXNetError
 from ..graph.naming import NameManager, Prefix, Scoped
 from ..ndarray import NDArray, load, save
 from .parameter import Parameter, ParameterDict, _brief
@@ -215,6 +216,15 @@ class Block:
             child.cast(dtype)
         for parameter in self.params.values():
             parameter.cast(dtype)
+
+    def save(self, prefix):
+        """Refused: a file cannot hold the Python that a block is."""
+        raise MXNetError(
+            f"{type(self).__name__}: save and load are not offered: save_parameters and load_parameters keep "
+            "parameters, export of a hybrid block and SymbolBlock.imports its graph, too"
+        )
+
+    load = save
 
     # -- files ---------------------------------------------------------------------------------------
 

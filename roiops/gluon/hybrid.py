@@ -8,7 +8,7 @@ import numpy as np
 from .. import ndarray
 from ..autograd import _tape as tape
 from ..autograd import _zeros_like
-from ..errors import DTypeError
+from ..errors import DTypeError, MXNetError
 from ..graph import functions as symbol
 from ..graph.memory import drop_oldest
 from ..graph.nodes import topological_order
@@ -178,6 +178,10 @@ class HybridBlock(Block):
         self._active = active
         self._clear_cached_op()
         super().hybridize(active, static_alloc=static_alloc, static_shape=static_shape, **kwargs)
+
+    def optimize_for(self, x, *args, **kwargs):
+        """Refused: there are no backends."""
+        raise MXNetError(f"{type(self).__name__}.optimize_for: there are no backends; call hybridize()")
 
     def cast(self, dtype):
         self._clear_cached_op()

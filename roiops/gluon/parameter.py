@@ -239,6 +239,12 @@ class Parameter:
         """The arrays on all devices."""
         return self._held(list)
 
+    def row_sparse_data(self, row_id):
+        """Refused: parameters are dense."""
+        raise ParamError(f"Parameter {self.name!r}: it is dense, as all are here; call data()")
+
+    list_row_sparse_data = row_sparse_data
+
     def grad(self, ctx=None) -> NDArray:
         """The gradient on a device."""
         return self._held(ctx, gradient=True)

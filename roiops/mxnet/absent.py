@@ -6,11 +6,19 @@ __all__ = ["ABSENT", "OFTEN_IMPORTED", "Absent", "advice_for"]
 
 #: Parts of MXNet that are not here, and what to do about it.
 ABSENT = {
-    "np": "arrays are those of mxnet.nd",
-    "npx": "arrays are those of mxnet.nd",
+    "error": "exceptions are those of mxnet.base, roiops.errors has the rest",
+    "kvstore_server": "processes are equals here; mpiexec starts them",
+    "libinfo": "there is no C library; `roiops doctor` says what is there",
+    "library": "no C++ is loaded; operators of one's own are Python, as mxnet.operator.CustomOp",
+    "notebook": "callbacks that draw are not offered; mxnet.callback has those that log",
+    **dict.fromkeys(("np", "npx", "numpy", "numpy_extension"), "arrays are those of mxnet.nd"),
+    **dict.fromkeys(("np_array", "use_np", "use_np_array"), "arrays are those of mxnet.nd"),
+    "onnx": "`roiops convert` and roiops.models.to_onnx write ONNX files; none are read",
     "profiler": "`roiops bench MODEL --operators` times the operators of a model",
     "rtc": "CUDA source is not compiled; operators of one's own are Python, as mxnet.operator.CustomOp",
     "runtime": "`roiops doctor` says what is there",
+    "th": "modules of Torch's Lua are not called; roiops.torch has the ROI operators for PyTorch",
+    "tvmop": "operators of TVM are not loaded",
 }
 #: Those that scripts import whether or not they use them.
 OFTEN_IMPORTED = ("profiler", "rtc", "runtime")

@@ -3,6 +3,7 @@
 import os
 
 from ..context import num_gpus
+from ..errors import without
 from ..shapes import is_np_shape, np_shape, set_np_shape, use_np_shape
 
 __all__ = [
@@ -38,3 +39,14 @@ def setenv(name: str, value: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = value
+
+
+_NUMPY = ("np_array", "np_ufunc_legal_option", "reset_np", "set_np", "use_np", "use_np_array")
+_GPU = ("get_cuda_compute_capability", "get_gpu_memory")
+__getattr__ = without(
+    "util",
+    {
+        **dict.fromkeys(_NUMPY, "MXNet's NumPy interface is not here; arrays are those of mx.nd"),
+        **dict.fromkeys(_GPU, "`roiops doctor` and nvidia-smi describe GPUs"),
+    },
+)

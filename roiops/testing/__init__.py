@@ -14,3 +14,10 @@ from .comparing import *  # noqa: F403
 from .files import *  # noqa: F403
 
 __all__ = [*checks.__all__, *comparing.__all__, *files.__all__]
+
+
+def __getattr__(name):
+    raise AttributeError(
+        f"test_utils.{name} is not here; MXNet's own test_utils.py, put beside a script, runs with "
+        "`python -m roiops.as_mxnet`"
+    )

@@ -61,10 +61,12 @@ class Factory:
     """The known subclasses of ``base``, by lower-case name.
 
     ``kind`` is what errors call such a class, and the key of its name in a configuration dict: ``"metric"``.
+    ``instead`` has classes of MXNet's that are not offered, and what to use.
     """
 
-    def __init__(self, base: type, kind: str):
+    def __init__(self, base: type, kind: str, instead=None):
         self._base, self._kind = base, kind
+        self._instead = {name.lower(): advice for name, advice in (instead or {}).items()}
         self.classes: dict[str, type] = {}
 
     def register(self, klass: type, name: str | None = None) -> type:
@@ -110,6 +112,8 @@ class Factory:
             return self.create(name, **kwargs)
         klass = self.classes.get(what.lower())
         if klass is None:
+            if what.lower() in self._instead:
+                raise RegistryError(f"{self._kind}: {what!r} is not offered: {self._instead[what.lower()]}")
             raise RegistryError(f"{self._kind}: {what!r} is unknown{nearest(what, self.classes)}")
         try:
             return klass(*args, **kwargs)

@@ -4,7 +4,7 @@
 ``create("dist_device_sync")`` are for the processes that ``mpiexec`` started: see :mod:`roiops.training.mpi`.
 """
 
-from ..errors import DeviceError, ParamError, nearest
+from ..errors import DeviceError, ParamError, nearest, without
 from .mpi import DistributedKVStore
 from .stores import KVStore, KVStoreBase
 
@@ -53,3 +53,6 @@ def create(name: str = "local") -> KVStoreBase:
         raise DeviceError(f"kvstore.create: there is no {name!r} store: {_REFUSED[name]}")
     known = [*_LOCAL, *_DISTRIBUTED, *KVStoreBase.kv_registry]
     raise ParamError(f"kvstore.create: unknown type {name!r}{nearest(name, known)}")
+
+
+__getattr__ = without("kvstore", {"KVStoreServer": "processes are equals here; mpiexec starts them"})

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from ..errors import FormatError, ParamError
+from ..errors import FormatError, ParamError, without
 from ..ndarray import NDArray, array, random, sparse, updates, zeros
 from .factory import Declared, Factory
 
@@ -247,7 +247,13 @@ class Optimizer:
         weight[:] = master
 
 
-_factory = Factory(Optimizer, "optimizer")
+_NOT_OFFERED = {
+    "GroupAdaGrad": "use AdaGrad",
+    "LARS": "use LAMB, or SGD with the warm-up of mx.lr_scheduler",
+    "LBSGD": "use LAMB, or SGD with the warm-up of mx.lr_scheduler",
+    "Test": "a subclass of Optimizer with create_state and update is a rule of your own",
+}
+_factory = Factory(Optimizer, "optimizer", _NOT_OFFERED)
 register = _factory.register
 
 
@@ -741,3 +747,6 @@ _STATES_FORMAT = "roiops optimizer states 1"
 def get_updater(optimizer: Optimizer) -> Updater:
     """A function that updates weights and keeps their states."""
     return Updater(optimizer)
+
+
+__getattr__ = without("optimizer", {**_NOT_OFFERED, "contrib": "use AdaGrad in place of its GroupAdaGrad"})

@@ -73,3 +73,76 @@ def test_downloads():
             make()
     with pytest.raises(RuntimeError, match="nothing is downloaded here; fetch x by other means"):
         gluon.utils.download("x")
+
+
+def dense():
+    return gluon.nn.Dense(3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (
+            lambda: mx.nd.contrib.fft,
+            "'contrib.fft' is not registered: compute it with NumPy, or write an mx.o",
+        ),
+        (
+            lambda: mx.sym.contrib.dgl_subgraph,
+            "'contrib.dgl_subgraph' is not registered: compute it with Num",
+        ),
+        (
+            lambda: mx.sym.sgd_mom_update,
+            "registered: mx.optimizer updates weights, mx.nd.sgd_update and its kin",
+        ),
+        (lambda: mx.nd.contrib.SparseEmbedding, "registered: gradients are dense here; use Embedding"),
+        (lambda: mx.nd.imdecode, "'imdecode' is not registered: mx.image reads, resizes and pads pictures"),
+        (lambda: mx.nd._internal._set_value, r"registered: x\[:\] = value, x\[i\] = value, x.copyto"),
+        (
+            lambda: mx.optimizer.LARS,
+            "mx.optimizer.LARS is not offered: use LAMB, or SGD with the warm-up of mx.",
+        ),
+        (
+            lambda: mx.optimizer.create("groupadagrad"),
+            "optimizer: 'groupadagrad' is not offered: use AdaGrad",
+        ),
+        (lambda: mx.kv.KVStoreServer, "mx.kvstore.KVStoreServer is not offered: .*; mpiexec starts them"),
+        (
+            lambda: mx.util.use_np,
+            "mx.util.use_np is not offered: MXNet's NumPy interface is not here; arrays a",
+        ),
+        (lambda: mx.use_np, "roiops has no use_np: arrays are those of mxnet.nd"),
+        (
+            lambda: mx.onnx,
+            "roiops has no onnx: `roiops convert` and roiops.models.to_onnx write ONNX files; n",
+        ),
+        (
+            lambda: mx.library,
+            "roiops has no library: .* operators of one's own are Python, as mxnet.operator.C",
+        ),
+        (lambda: mx.context.gpu_memory_info, "mx.context.gpu_memory_info is not offered: nvidia-smi tells"),
+        (
+            lambda: mx.registry.get_register_func,
+            "is not offered: a dict of classes by name does what they do",
+        ),
+        (lambda: mx.rnn.rnn_unroll, r"mx.rnn.rnn_unroll is not offered: call cell.unroll\(...\)"),
+        (lambda: mx.contrib.io, "mx.contrib.io is not offered: mx.mod.Module takes batches of a DataIter"),
+        (
+            lambda: mx.test_utils.check_speed,
+            "MXNet's own test_utils.py, put beside a script, runs with `pyth",
+        ),
+        (
+            lambda: gluon.contrib.rnn,
+            "mx.gluon.contrib.rnn is not offered: gluon.rnn has cells and layers; mx.r",
+        ),
+        (lambda: gluon.contrib.nothing, "module 'roiops.gluon.contrib' has no attribute 'nothing'$"),
+        (
+            lambda: dense().save("x"),
+            "Dense: save and load are not offered: save_parameters and load_parameters",
+        ),
+        (lambda: dense().optimize_for(None, backend="x"), "there are no backends; call hybridize"),
+        (lambda: gluon.Parameter("w", shape=(2,)).row_sparse_data(None), r"as all are here; call data\(\)"),
+    ],
+)
+def test_other_parts_of_mxnet(ask, text):
+    with pytest.raises((AttributeError, MXNetError), match=text):
+        ask()

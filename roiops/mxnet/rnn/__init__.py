@@ -6,6 +6,7 @@ A cell makes one time step of a graph; ``unroll`` makes many. Weights are variab
 
 import sys
 
+from ...errors import without
 from . import cells, convolution, sentences
 from .cells import *  # noqa: F403
 from .convolution import *  # noqa: F403
@@ -15,3 +16,5 @@ __all__ = [*cells.__all__, *convolution.__all__, *sentences.__all__]
 
 #: MXNet's two modules of this one.
 io = rnn_cell = sys.modules[__name__]
+
+__getattr__ = without("rnn", {"rnn_unroll": "call cell.unroll(...)"})
