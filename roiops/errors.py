@@ -12,6 +12,7 @@ __all__ = [
     "InputError",
     "MXNetError",
     "MissingFileError",
+    "NotOfferedError",
     "OutOfBoundsError",
     "ParamError",
     "RegistryError",
@@ -52,6 +53,10 @@ class DeviceError(MXNetError):
 
 class RegistryError(MXNetError, AttributeError):
     """An operator name is unknown, or registered twice."""
+
+
+class NotOfferedError(MXNetError, AttributeError):
+    """A part of MXNet is not here; the text says what to do instead."""
 
 
 class GraphError(MXNetError, ValueError):
@@ -98,7 +103,7 @@ def without(module: str, instead: dict[str, str]):
 
     def __getattr__(name: str):
         if name in instead:
-            raise AttributeError(f"mx.{module}.{name} is not offered: {instead[name]}")
+            raise NotOfferedError(f"mx.{module}.{name} is not offered: {instead[name]}")
         raise AttributeError(f"module 'roiops.{module}' has no attribute {name!r}")
 
     return __getattr__

@@ -2,6 +2,8 @@
 
 import types
 
+from ..errors import NotOfferedError
+
 __all__ = ["ABSENT", "OFTEN_IMPORTED", "Absent", "advice_for"]
 
 #: Parts of MXNet that are not here, and what to do about it.
@@ -42,4 +44,4 @@ class Absent(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(f"{self.__name__.replace('mxnet', 'mx')}.{name}: {self._advice}")
+        raise NotOfferedError(f"{self.__name__.replace('mxnet', 'mx')}.{name}: {self._advice}")

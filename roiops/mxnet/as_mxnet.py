@@ -28,7 +28,7 @@ import numpy as np
 
 import roiops
 from roiops import context
-from roiops.errors import DeviceError
+from roiops.errors import DeviceError, NotOfferedError
 from roiops.mxnet.absent import ABSENT, OFTEN_IMPORTED, Absent, advice_for
 from roiops.ndarray import creation
 from roiops.operators.base import OperatorProperty
@@ -66,6 +66,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname, path=None, target=None):
         if fullname == "mxnet" or fullname.startswith("mxnet."):
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        parent, _, name = fullname.rpartition(".")
+        if parent.startswith("roiops.") and parent in sys.modules:  # from mxnet.optimizer import LARS
+            try:
+                getattr(sys.modules[parent], name)
+            except NotOfferedError as error:
+                raise ImportError(error, name=fullname) from None
+            except AttributeError:
+                pass
         return None
 
     def create_module(self, spec):
@@ -81,9 +89,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             try:
                 module = getattr(module, part)
             except AttributeError as error:
-                advice = advice_for(spec.name.removeprefix("mxnet."))
+                known = isinstance(error, NotOfferedError)
+                advice = error if known else advice_for(spec.name.removeprefix("mxnet."))
                 # A ModuleNotFoundError's text would be lost in `from mxnet import gluon`.
-                raise ImportError(error if isinstance(module, Absent) else advice, name=spec.name) from None
+                raise ImportError(advice, name=spec.name) from None
         return _Alias(spec.name, module)
 
     def exec_module(self, module):

@@ -8,6 +8,7 @@ compare with values known otherwise; :func:`check_consistency` compares devices 
 they declare: outputs that forward leaves unwritten are an error, and what a backward does not declare is NaN.
 """
 
+from ..errors import NotOfferedError
 from . import checks, comparing, files
 from .checks import *  # noqa: F403
 from .comparing import *  # noqa: F403
@@ -17,7 +18,7 @@ __all__ = [*checks.__all__, *comparing.__all__, *files.__all__]
 
 
 def __getattr__(name):
-    raise AttributeError(
+    raise NotOfferedError(
         f"test_utils.{name} is not here; MXNet's own test_utils.py, put beside a script, runs with "
         "`python -m roiops.as_mxnet`"
     )

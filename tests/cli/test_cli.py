@@ -994,6 +994,20 @@ def as_mxnet(*arguments):
     )
 
 
+def test_imports_of_what_is_not_offered_say_what_to_do(tmp_path):
+    script = tmp_path / "imports.py"
+    script.write_text(
+        "for line in ('from mxnet.optimizer import LBSGD', 'from mxnet.gluon.contrib import estimator',\n"
+        "        'from mxnet.optimizer.contrib import GroupAdaGrad', 'from mxnet.util import use_np'):\n"
+        "    try:\n        exec(line)\n    except ImportError as error:\n        print(error)\n"
+    )
+    lines = as_mxnet(script).stdout.splitlines()
+    starts = "optimizer.LBSGD", "gluon.contrib.estimator", "optimizer.contrib", "util.use_np"
+    assert len(lines) == 4
+    for line, start in zip(lines, starts, strict=True):
+        assert line.startswith(f"mx.{start} is not offered: ")
+
+
 def test_a_script_with_the_names_of_an_older_numpy_and_python(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -1074,7 +1088,7 @@ def test_parts_of_mxnet_that_are_not_there_say_so(tmp_path, statement, advice):
     ended = as_mxnet(script)
     assert ended.returncode == 1
     last = ended.stderr.splitlines()[-1]
-    assert last.startswith(("ImportError: mx", "AttributeError: mx"))
+    assert last.startswith(("ImportError: mx", "roiops.errors.NotOfferedError: mx", "AttributeError: mx"))
     assert advice in last
 
 
