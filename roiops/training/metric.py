@@ -548,9 +548,9 @@ class CompositeEvalMetric(_OwnMetric):
 
     def update_dict(self, label, pred):
         if self.label_names is not None:
-            label = {name: label[name] for name in self.label_names}
+            label = {name: each for name, each in label.items() if name in self.label_names}
         if self.output_names is not None:
-            pred = {name: pred[name] for name in self.output_names}
+            pred = {name: each for name, each in pred.items() if name in self.output_names}
         for metric in self.metrics:
             metric.update_dict(label, pred)
 

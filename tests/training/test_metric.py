@@ -43,6 +43,22 @@ def test_by_hand():
         assert metric.get()[1] == pytest.approx(value), name
 
 
+@pytest.mark.parametrize(
+    ("name", "label", "pred", "value"),
+    [
+        ("acc", [0, 1], [[0.9, 0.1], [0.8, 0.2]], 0.5),
+        ("f1", [0, 0], [[0.9, 0.1], [0.8, 0.2]], 0.0),
+        ("mae", [1, 3], [2, 5], 1.5),
+        ("mae", [[1], [3]], [2, 5], 1.5),
+        ("pcc", [0, 1, 1], [0, 1, 0], 0.5),
+    ],
+)
+def test_arrays_without_a_list_around_them(name, label, pred, value):
+    metric = mx.metric.create(name)
+    metric.update(mx.nd.array(label), mx.nd.array(pred))
+    assert metric.get()[1] == pytest.approx(value)  # MXNet's
+
+
 def test_local_and_global_sums():
     metric = mx.metric.create("acc")
     metric.update(arrays([[1]]), arrays([[[0, 1]]]))
@@ -145,6 +161,13 @@ def test_outputs_are_chosen_by_name():
     assert metric.get()[1] == 1.0
     with pytest.raises(DataError, match=r"metric: there is no output 'cls_output' \(other\)"):
         metric.update_dict(label, {"other": None})
+    several = mx.metric.CompositeEvalMetric(
+        ["acc"], output_names=["mask", "cls_output"], label_names=["cls_label"]
+    )
+    several.update_dict(
+        label, {"box_output": None, "cls_output": mx.nd.array([[0, 1]])}
+    )  # no mask, as MXNet allows
+    assert several.get()[1] == [1.0]
 
 
 def test_a_configuration_makes_the_metric_again():
