@@ -131,10 +131,6 @@ def _pairs(name, value) -> list:
     return list(zip(names, values, strict=True))
 
 
-def _numpy(array) -> numpy.ndarray:
-    return array.asnumpy() if hasattr(array, "asnumpy") else numpy.asarray(array)
-
-
 def check_label_shapes(labels, preds, wrap=False, shape=False):
     """Raise unless there are as many labels as outputs; ``wrap`` makes lists of single arrays.
 
@@ -155,7 +151,7 @@ def check_label_shapes(labels, preds, wrap=False, shape=False):
 def _pairs_of(labels, preds) -> list:
     """Labels and outputs in pairs, as NumPy arrays."""
     pairs = zip(*check_label_shapes(labels, preds, wrap=True), strict=True)
-    return [(_numpy(label), _numpy(pred)) for label, pred in pairs]
+    return [(numpy.asarray(label), numpy.asarray(pred)) for label, pred in pairs]
 
 
 _factory = Factory(EvalMetric, "metric")
@@ -371,8 +367,7 @@ class Perplexity(_PairMetric):
         pred = numpy.moveaxis(pred, self.axis, -1).reshape(-1, pred.shape[self.axis])
         _same_count("Perplexity", label, pred)
         chosen = pred[numpy.arange(label.size), numpy.clip(label, 0, pred.shape[1] - 1)]
-        if self.ignore_label is not None:
-            chosen = chosen[label != self.ignore_label]
+        chosen = chosen[label != self.ignore_label]
         return float(-numpy.log(numpy.maximum(chosen, 1e-10)).sum()), chosen.size
 
     def value_of(self, total, count):
@@ -483,7 +478,7 @@ class Loss(Declared, _OwnMetric, takes={"name": "loss", **_NAMES}):
 
     def update(self, labels, preds):
         for pred in preds if isinstance(preds, list | tuple) else [preds]:
-            pred = _numpy(pred)
+            pred = numpy.asarray(pred)
             self.add(float(pred.sum()), pred.size)
 
 
@@ -522,7 +517,7 @@ class CustomMetric(_OwnMetric):
         if not self._allow_extra_outputs:
             labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=False):
-            result = self._feval(_numpy(label), _numpy(pred))
+            result = self._feval(numpy.array(label), numpy.array(pred))  # copies, which it may change
             self.add(*(result if isinstance(result, tuple) else (result, 1)))
 
     def get_config(self):

@@ -322,7 +322,7 @@ class BaseModule:
             [out.copy() for out in outputs]
             for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset)
         ]
-        if not every or not merge_batches:
+        if not merge_batches:
             return every
         if len({len(outputs) for outputs in every}) > 1:
             raise DataError("predict: batches have unequally many outputs; use merge_batches=False")
