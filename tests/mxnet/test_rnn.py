@@ -40,6 +40,9 @@ def test_names_are_mxnets():
     assert [out.name for out in outputs] == ["a_t0_out", "a_t1_out"]
     names = ["a_i2h_weight", "a_i2h_bias", "a_h2h_weight", "a_h2h_bias"]
     assert [n for n in mx.sym.Group(outputs).list_arguments() if n.startswith("a_")] == names
+    with mx.name.NameManager():
+        outputs, _ = mx.rnn.RNNCell(4).unroll(2, mx.sym.Variable("data"))
+    assert mx.sym.Group(outputs).get_internals().list_outputs()[1:3] == ["split0_output0", "split0_output1"]
 
 
 def test_the_forget_gate_starts_open():

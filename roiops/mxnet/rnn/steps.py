@@ -33,7 +33,7 @@ def as_steps(length, inputs, layout, merge):
             raise GraphError("unroll: the inputs are a symbol of several outputs; give a list of symbols")
         if F is ndarray and length != inputs.shape[axis]:
             raise GraphError(f"unroll: {inputs.shape[axis]} inputs for {length} steps")
-        steps = F.SliceChannel(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
+        steps = F.split(inputs, axis=axis, num_outputs=length, squeeze_axis=1)
         return (list(steps) if F is symbol or length > 1 else [steps]), axis
     if length is not None and len(inputs) != length:
         raise GraphError(f"unroll: {len(inputs)} inputs for {length} steps")
