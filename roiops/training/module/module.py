@@ -220,7 +220,7 @@ class Module(BaseModule):
 
     def _use_shapes(self, data_shapes, label_shapes, shared=None) -> None:
         """Switch to executors for these shapes, made now or before."""
-        key = tuple((desc.name, tuple(desc.shape)) for desc in [*data_shapes, *(label_shapes or ())])
+        key = (*data_shapes, *(label_shapes or ()))
         watched = self._group
         if key not in self._groups:
             shared = shared or self._arrays
@@ -434,10 +434,8 @@ class Module(BaseModule):
         """The descriptions for a batch: those bound, or new ones where a shape differs."""
         if provided:
             bound_now = descriptions(provided)
-            if [(d.name, tuple(d.shape)) for d in bound_now] != [(d.name, tuple(d.shape)) for d in bound]:
-                return bound_now
-            return bound
-        if all(tuple(desc.shape) == tuple(np.shape(a)) for desc, a in zip(bound, arrays, strict=False)):
+            return bound if bound_now == bound else bound_now
+        if all(desc.shape == np.shape(a) for desc, a in zip(bound, arrays, strict=False)):
             return bound
         return [
             DataDesc(desc.name, np.shape(a), desc.dtype, desc.layout)
