@@ -210,7 +210,7 @@ class FusedRNN(init.Initializer):
         parts = cell.unpack_weights({"parameters": arr})
         fill = init.create(given) if given else getattr(desc, "global_init", None) or init.Uniform()
         for name, part in parts.items():
-            if own["mode"] == "lstm" and name.endswith("_f_bias"):
+            if name.endswith("_f_bias"):  # of an LSTM: no other has such a gate
                 part[:] = own["forget_bias"]
             else:
                 fill(init.InitDesc(name, global_init=fill), part)
