@@ -38,7 +38,7 @@ _ROWS = {
 def _draw(name, parameters, shape, dtype, ctx, out) -> NDArray:
     """Draw with numbers as parameters, or ``shape`` numbers for each element of array parameters."""
     row, label = _ROWS[name], f"random.{name}"
-    hosts = [p.asnumpy() if isinstance(p, NDArray) else np.asarray(p) for p in parameters]
+    hosts = [np.asarray(p) for p in parameters]
     extent = () if shape is None else tuple(np.atleast_1d(shape).tolist())
     arrays = [h for h in hosts if h.ndim]
     if arrays:

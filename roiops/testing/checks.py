@@ -15,7 +15,7 @@ from ..ndarray import NDArray, array
 from ..operators.base import OpContext, OperatorProperty
 from ..operators.checks import enforced
 from ..operators.imperative import Invocation
-from .comparing import assert_almost_equal, default_context, get_atol, get_rtol, host, tolerance_for
+from .comparing import assert_almost_equal, default_context, get_atol, get_rtol, tolerance_for
 
 __all__ = [
     "check_consistency",
@@ -58,10 +58,8 @@ def _by_name(what: str, names, given, ctx, dtype) -> dict[str, NDArray]:
         raise ValueError(
             f"{what} must name {', '.join(names) or 'nothing'}, got {', '.join(given) or 'nothing'}"
         )
-    return {
-        name: array(value, ctx, host(value).dtype if isinstance(dtype, str) and dtype == "asnumpy" else dtype)
-        for name, value in ((name, given[name]) for name in names)
-    }
+    kept = isinstance(dtype, str) and dtype == "asnumpy"
+    return {n: array(given[n], ctx, np.asarray(given[n]).dtype if kept else dtype) for n in names}
 
 
 def _reqs(names, grad_req) -> dict[str, str]:
@@ -137,9 +135,7 @@ def check_symbolic_backward(
     executor.backward(out_grads)
     for name, value in wanted.items():
         req = reqs.get(name, "null")
-        _check_grad(
-            name, req, host(value), grads[name].asnumpy(), noise[name], rtol, atol, equal_nan, "EXPECTED"
-        )
+        _check_grad(name, req, value, grads[name].asnumpy(), noise[name], rtol, atol, equal_nan, "EXPECTED")
     return grads
 
 
@@ -489,7 +485,7 @@ def _disagreements(run, truth, dtypes, labels, rtol, atol, equal_nan):
         for name, value in found.items():
             if wanted.get(name) is None:
                 continue
-            reference = host(wanted[name])
+            reference = np.asarray(wanted[name])
             coarse = _coarsest((*dtypes, value.dtype, reference.dtype))
             tolerances = tolerance_for(rtol, coarse, get_rtol), tolerance_for(atol, coarse, get_atol)
             names = (f"{name}{mode} of {labels[0]}", labels[1])

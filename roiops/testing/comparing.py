@@ -100,13 +100,9 @@ def list_gpus() -> range:
 # -- comparing arrays ------------------------------------------------------------------------------------
 
 
-def host(value) -> np.ndarray:
-    return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
-
-
 def same(a, b) -> bool:
     """Whether two arrays are equal in shape and every element."""
-    return np.array_equal(host(a), host(b))
+    return np.array_equal(a, b)
 
 
 def almost_equal(a, b, rtol=None, atol=None, equal_nan: bool = False, use_broadcast: bool = True) -> bool:
@@ -145,7 +141,7 @@ def assert_almost_equal(
     mismatches : (int, int)
         How many elements the error lists at most; the second number is accepted for MXNet's sake.
     """
-    a, b = host(a), host(b)
+    a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape and not (use_broadcast and _broadcasts(a.shape, b.shape)):
         raise AssertionError(f"{names[0]} has shape {a.shape}, {names[1]} has shape {b.shape}")
     a, b = np.broadcast_arrays(a, b)

@@ -187,10 +187,8 @@ class Augmenter:
     """Changes an image. The keywords describe it, for :meth:`dumps`."""
 
     def __init__(self, **kwargs):
-        self._kwargs = {}
-        for name, value in kwargs.items():
-            value = value.asnumpy() if isinstance(value, nd.NDArray) else value
-            self._kwargs[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        arrays = np.ndarray | nd.NDArray
+        self._kwargs = {n: np.asarray(v).tolist() if isinstance(v, arrays) else v for n, v in kwargs.items()}
 
     def dumps(self) -> str:
         """The class and its parameters, as JSON."""

@@ -180,7 +180,7 @@ class ImageIter(DataIter):
     def _put(self, label, image, data, labels) -> bool:
         """Write one changed image and its label into a batch; False where it is passed over."""
         self._write(self.augmentation_transform(image), data)
-        label = label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label)
+        label = np.asarray(label)
         labels[0] = label if self.label_width > 1 else label.ravel()[0]
         return True
 

@@ -413,7 +413,7 @@ class ImageDetIter(ImageIter):
 
     def _parse_label(self, label) -> np.ndarray:
         """The objects of a label, without those of no area."""
-        raw = (label.asnumpy() if isinstance(label, nd.NDArray) else np.asarray(label)).ravel()
+        raw = np.asarray(label).ravel()
         if raw.size < 7:
             raise DataError(f"Label shape is invalid: {raw.shape}")
         before, width = (int(each) for each in np.nan_to_num(raw[:2]))
