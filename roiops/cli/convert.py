@@ -19,8 +19,6 @@ largest difference is printed; the exit code is 1 where they differ. Boxes are c
 goes through the preset, as for `roiops run`, and is resized to the shape given.
 """
 
-import argparse
-
 import numpy as np
 
 from ..models.pictures import PRESETS, Preprocessing, read_image
@@ -63,8 +61,6 @@ def configure(parser) -> None:
         action="store_true",
         help="write compositions as functions of the model, one node each, which not every runtime reads",
     )
-    # What is written out by default now had to be asked for with this.
-    parser.add_argument("--inline", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     checks = parser.add_argument_group("check")
     checks.add_argument(
