@@ -115,7 +115,7 @@ def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False) -> nd.NDArray
         raise ValueError("Only 3D and 4D are supported by this function")
     if isinstance(rotation_degrees, Number):
         rotation_degrees = np.full(src.shape[0], rotation_degrees)
-    angles = np.asarray(getattr(rotation_degrees, "asnumpy", lambda: rotation_degrees)(), np.float32)
+    angles = np.asarray(rotation_degrees, np.float32)
     if len(angles) != src.shape[0]:
         raise ValueError("The number of images must be equal to the number of rotation angles")
     angles = np.deg2rad(angles)[:, None, None]
@@ -140,10 +140,8 @@ def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False) -> nd.NDArray
 
 def random_rotate(src, angle_limits, zoom_in=False, zoom_out=False) -> nd.NDArray:
     """:func:`imrotate` by angles drawn between two limits."""
-    if len(src.shape) == 3:
-        return imrotate(src, np.random.uniform(*angle_limits), zoom_in, zoom_out)  # noqa: NPY002
-    angles = nd.array(np.random.uniform(*angle_limits, size=src.shape[0]))  # noqa: NPY002
-    return imrotate(src, angles, zoom_in, zoom_out)
+    count = None if len(src.shape) == 3 else src.shape[0]
+    return imrotate(src, np.random.uniform(*angle_limits, size=count), zoom_in, zoom_out)  # noqa: NPY002
 
 
 def with_contrast(src, factor) -> nd.NDArray:
