@@ -304,35 +304,37 @@ class Flatten(Layer):
         return type(self).__name__
 
 
-class Lambda(Block):
+class _OfFunction:
+    """What blocks of a function, or of the operator of a name, have in common."""
+
+    _namespaces = (ndarray,)
+
+    def __init__(self, function, prefix=None):
+        super().__init__(prefix=prefix)
+        named = isinstance(function, str)
+        if not (named or callable(function)):
+            raise ValueError(
+                f"{type(self).__name__}: needs a function or an operator's name, got {function!r}"
+            )
+        if named and not all(hasattr(each, function) for each in self._namespaces):
+            raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
+        self._func, self._func_name = function, function if named else function.__name__
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self._func_name})"
+
+
+class Lambda(_OfFunction, Block):
     """A function on arrays, or the operator of a name, as a block."""
 
-    def __init__(self, function, prefix=None):
-        super().__init__(prefix=prefix)
-        self._func_impl = getattr(ndarray, function) if isinstance(function, str) else function
-        self._func_name = function if isinstance(function, str) else function.__name__
-
     def forward(self, *args):
-        return self._func_impl(*args)
-
-    def __repr__(self):
-        return f"{type(self).__name__}({self._func_name})"
+        return (getattr(ndarray, self._func) if isinstance(self._func, str) else self._func)(*args)
 
 
-class HybridLambda(HybridBlock):
+class HybridLambda(_OfFunction, HybridBlock):
     """A function ``f(F, x, ...)``, or the operator of a name, as a hybrid block."""
 
-    def __init__(self, function, prefix=None):
-        super().__init__(prefix=prefix)
-        self._func_name = function if isinstance(function, str) else function.__name__
-        self._func = function
-        if isinstance(function, str) and not (hasattr(ndarray, function) and hasattr(symbol, function)):
-            raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
+    _namespaces = (ndarray, symbol)
 
     def hybrid_forward(self, F, x, *args):
-        if isinstance(self._func, str):
-            return getattr(F, self._func)(x, *args)
-        return self._func(F, x, *args)
-
-    def __repr__(self):
-        return f"{type(self).__name__}({self._func_name})"
+        return getattr(F, self._func)(x, *args) if isinstance(self._func, str) else self._func(F, x, *args)
