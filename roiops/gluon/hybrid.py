@@ -238,15 +238,14 @@ class HybridBlock(Block):
         """Initialize parameters that waited for the shapes of the inputs."""
         if not any(each._deferred_init for each in params):
             return
-        with Mode(tape=None):
-            try:
-                self.infer_shape(*args)
-            except Exception as error:
-                raise ValueError(
-                    f"Deferred initialization failed because shape cannot be inferred. {error}"
-                ) from error
-            for each in params:
-                each._finish_deferred_init()
+        try:
+            self.infer_shape(*args)
+        except Exception as error:
+            raise ValueError(
+                f"Deferred initialization failed because shape cannot be inferred. {error}"
+            ) from error
+        for each in params:
+            each._finish_deferred_init()
 
     def _call_cached_op(self, *args):
         flat, form = flatten(list(args))
