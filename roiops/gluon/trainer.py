@@ -90,15 +90,9 @@ class Trainer:
         store, on_store = _create_kvstore(self._asked_store, len(self._contexts), arrays)
         if store is not None:
             self._distributed = "dist" in store.type
-            if self._distributed and "async" in store.type:
-                if asked is False:
-                    raise ValueError("Please set update_on_kvstore=True when training in async mode.")
-                on_store = True
             on_store = on_store if asked is None else asked
             if on_store and not store.is_capable("optimizer"):
-                if asked:
-                    raise ValueError(f"Please set update_on_kvstore=False when training with {type(store)}")
-                on_store = False
+                raise ValueError(f"Please set update_on_kvstore=False when training with {type(store)}")
             if self._compression_params:
                 store.set_gradient_compression(self._compression_params)
             if on_store:

@@ -145,3 +145,13 @@ def test_what_is_no_function(layer):
         layer(3)
     with pytest.raises(AssertionError, match="Function name nope is not found"):
         layer("nope")
+
+
+def test_a_store_without_an_optimizer():
+    one = parameter(BOTH)
+    differentiate(one)
+    gluon.Trainer([one], "sgd", {"learning_rate": 0.5}, kvstore="teststore").step(1)
+    assert [each.asnumpy().tolist() for each in one.list_data()] == [[-2.5, -2.5]] * 2
+    trainer = gluon.Trainer([one], "sgd", kvstore="teststore", update_on_kvstore=True)
+    with pytest.raises(ValueError, match="Please set update_on_kvstore=False when training with"):
+        trainer.step(1)
