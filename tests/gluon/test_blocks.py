@@ -254,6 +254,22 @@ def test_hooks_and_summary(capsys):
     assert seen == [(4, 2)]
     net.summary(ones(4, 3))
     assert "Total params: 8" in capsys.readouterr().out
+    net, other = nn.Sequential(), dense(in_units=2)
+    net.add(other, nn.Dense(2, in_units=2, params=other.params))
+    net.summary(ones(4, 2))
+    told = capsys.readouterr().out
+    assert "Total params: 12" in told  # MXNet's numbers
+    assert "Shared params in forward computation graph: 6\nUnique parameters in model: 6\n" in told
+
+
+@pytest.mark.parametrize("held", [lambda a: [a], lambda a: (a,), lambda a: {"a": a}, lambda a: [{"a": (a,)}]])
+def test_a_container_of_blocks_that_are_no_children(held):
+    net, layer = gluon.Block(), nn.Dense(2)
+    net.held = held(layer)
+    with pytest.warns(UserWarning, match=r'"Block.held" is an unregistered container with Blocks'):
+        net.collect_params()
+    net.register_child(layer)
+    assert len(net.collect_params()) == 2
 
 
 def test_a_child_that_cannot_be_a_graph():
