@@ -146,8 +146,6 @@ class Preprocessing:
         if self.resize:
             return self.resize
         factor = self._factor(height, width)
-        if factor == 1:
-            return height, width
         whole = int if self.rounding == "down" else round
         # The side that decides is met exactly, whatever the factor's last digits.
         sides = [whole(n * factor + 1e-9) for n in (height, width)]
@@ -163,7 +161,7 @@ class Preprocessing:
         """Where a picture of this size lies in the network's input."""
         new = self.size(height, width)
         factor = self._factor(height, width)
-        scale = (new[0] / height, new[1] / width) if self.resize or factor == 1 else (factor, factor)
+        scale = (new[0] / height, new[1] / width) if self.resize else (factor, factor)
         if not self.crop:
             return Placement(*new, scale)
         if self.crop[0] > new[0] or self.crop[1] > new[1]:
