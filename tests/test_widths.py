@@ -16,7 +16,12 @@ from roiops.kernels.cpu.vector import MACHINE_LANES
 TESTS = Path(__file__).parent
 VECTORS = "operators/roi/test_vectors.py::test_vector"
 #: Products, one mean and one maximum over boxes: the others compile for twice as long as these.
-SAMPLE = ("kernels/test_network_product.py", f"{VECTORS}[ROIAlign sampling 2]", f"{VECTORS}[ROIPooling]")
+SAMPLE = (
+    "kernels/test_network_product.py",
+    "operators/tensor/test_tensor_edges.py::test_products_of_millions_of_terms_keep_their_digits",
+    f"{VECTORS}[ROIAlign sampling 2]",
+    f"{VECTORS}[ROIPooling]",
+)
 OTHERS = [lanes for lanes in (16, 8, 4) if lanes != MACHINE_LANES]
 
 

@@ -226,8 +226,9 @@ def matmul(a, b, out, *, add=False):
 
 #: Rows of the weight, and of the data, whose products are summed side by side.
 _WEIGHTS, _DATA = 4, 4
-#: Products of a row that are summed before their sum is added to those before; the latter for few rows.
-_TOGETHER, _PART = 1 << 16, 1 << 12
+#: Products that a lane sums before the sum is added to those before, and so many of all lanes.
+_PART = 1 << 12
+_TOGETHER = MACHINE_LANES * _PART
 #: What it costs to fetch a vector of the weight, in products of vectors.
 FETCH = 3
 
