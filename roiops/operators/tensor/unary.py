@@ -145,9 +145,16 @@ def _onnx_smooth_l1(g, p, x):
     return g.Where(size > 1 / square, size - 0.5 / square, x * x * (0.5 * square))
 
 
+#: NumPy before 2.1 makes 0 of -0 where a limit is 0; MXNet leaves it.
+_LOSES_SIGNS = not np.signbit(np.clip(np.float32(-0.0), 0, 1))
+
+
 def _clip(x, low, high):
     if low <= high:
-        return np.clip(x, low, high)
+        clipped = np.clip(x, low, high)
+        if _LOSES_SIGNS and 0 in (low, high):
+            np.copyto(clipped, x, where=x == 0)
+        return clipped
     low, high = x.dtype.type(low), x.dtype.type(high)  # as in MXNet, the upper limit is looked at first
     return np.where(x > high, high, np.where(x < low, low, x))
 

@@ -75,6 +75,12 @@ def test_sigmoid_keeps_small_probabilities():
     np.testing.assert_allclose(found, np.exp([-20.0, -80.0]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("limits", [(0, 2), (-2, 0), (0, np.inf)])
+def test_clip_leaves_the_sign_of_zero(limits):
+    (low, high), data = limits, np.array([-0.0, 0.0, -0.0, np.nan], np.float32)
+    np.testing.assert_array_equal(np.signbit(run("clip", data, a_min=low, a_max=high)[:3]), [1, 0, 1])
+
+
 def test_the_gradient_of_expm1_keeps_small_numbers():
     data = mx.nd.array([-80, -20, -10, 0])
     data.attach_grad()
