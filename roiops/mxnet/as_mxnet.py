@@ -208,7 +208,7 @@ def _restore_arguments() -> None:
     @functools.wraps(reshape)
     def with_newshape(a, *args, **named):
         if "newshape" in named:
-            named["shape"] = named.pop("newshape")
+            args = named.pop("newshape"), *args  # NumPy calls it shape from 2.1 on
         return reshape(a, *args, **named)
 
     @functools.wraps(fromstring)
