@@ -507,11 +507,11 @@ def from_dlpack(source) -> NDArray:
     if kind not in DLPACK_CPU:
         raise DeviceError(f"from_dlpack: the array is on DLPack device type {kind}, neither CPU nor CUDA")
     try:
-        capsule = source.__dlpack__(**_DLPACK_OPTIONS)
-    except TypeError:  # a producer of DLPack before 1.0
-        capsule = source.__dlpack__()
-    unversioned = "dltensor_versioned" not in repr(capsule)
-    try:
+        try:
+            capsule = source.__dlpack__(**_DLPACK_OPTIONS)
+        except TypeError:  # a producer of DLPack before 1.0
+            capsule = source.__dlpack__()
+        unversioned = "dltensor_versioned" not in repr(capsule)
         array = np.from_dlpack(_Capsule(capsule, (kind, number)))
     except (RuntimeError, BufferError) as error:
         raise DTypeError(f"from_dlpack: NumPy cannot take the array: {error}") from None
