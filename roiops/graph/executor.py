@@ -204,8 +204,10 @@ class Executor:
         first = self._bind_plain() if self._trains else self._bind_inference()
         self._seen.update(((id(node), i), first.arrays[id(node), i]) for node, i in self._heads)
         self.outputs = [NDArray(self._seen[id(node), i], self._place(node)) for node, i in self._heads]
+        wanted = self._program.wanted
         self._head_grads = [
-            (value, first.arrays[grad_of(value)], self._head_req(value)) for value in self._program.head_grads
+            (value, first.arrays[grad_of(value)], self._requests.get(wanted.get(value), "write"))
+            for value in self._program.head_grads
         ]
         self._seen.update((grad_of(value), array) for value, array, _ in self._head_grads)
 
@@ -232,12 +234,6 @@ class Executor:
         bound = _Bound(program, arrays)
         self._ready_backward(bound, self._ready_forward(bound))
         return bound
-
-    def _head_req(self, value) -> str:
-        for node in self._order:
-            if node.is_variable and id(node) == value[0]:
-                return self._requests[node.name]
-        return "write"
 
     def _place(self, node) -> Context:
         return self._places.get(id(node), self._device)
@@ -454,8 +450,7 @@ class Executor:
                     self._monitor(f"{step.name}_{name}", array)
             self._run([call], [step], "forward")
             for name, value in zip(names[: step.prop.num_visible_outputs], step.outputs, strict=False):
-                if value is not None:
-                    self._monitor(f"{step.name}_{name}", NDArray(bound.arrays[value], self._device))
+                self._monitor(f"{step.name}_{name}", NDArray(bound.arrays[value], self._device))
 
     def backward(self, out_grads=None, is_train: bool = True) -> None:
         """Compute the gradients of the arguments, into ``grad_arrays`` as ``grad_req`` asks.

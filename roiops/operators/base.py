@@ -416,7 +416,7 @@ class OperatorProperty:
         return type(self).output_shapes is not OperatorProperty.output_shapes
 
     def infer_shape_from_outputs(self, in_shapes: list, out_shapes: list) -> list:
-        """Input shapes, completed from the outputs' where that is possible."""
+        """Input shapes, completed from the outputs', of one of which something is known, where possible."""
         if not self.keeps_shape:
             return in_shapes
         return [merge_shapes(in_shapes[0], out_shapes[0]) or in_shapes[0], *in_shapes[1:]]

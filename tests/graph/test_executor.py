@@ -94,6 +94,11 @@ def test_a_variable_that_is_a_head_itself():
     executor.backward([mx.nd.array([100]), mx.nd.array([1])])
     assert executor.grad_dict["a"].asscalar() == 101
     assert executor.grad_dict["b"].asscalar() == 1
+    executor = mx.sym.Group([a, a + b]).simple_bind(mx.cpu(), "add", a=(1,), b=(1,))
+    for _ in range(2):
+        executor.forward(is_train=True)
+        executor.backward([mx.nd.array([100]), mx.nd.array([1])])
+    assert executor.grad_dict["a"].asscalar() == 202
 
 
 def test_stopped_gradients_are_zero_and_overwrite_what_was_there():

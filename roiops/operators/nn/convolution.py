@@ -284,7 +284,7 @@ class ConvolutionProp(_ConvolutionBaseProp):
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         p, out = self.params, out_shapes[0]
-        if out is None or p.channels_last:
+        if p.channels_last:
             return in_shapes
         sizes = [
             size + dilate * (kernel - 1) - 2 * pad if size != -1 and stride == 1 else -1

@@ -85,7 +85,7 @@ class FullyConnectedProp(FloatProperty):
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         data, out = in_shapes[0], out_shapes[0]
-        if data is None or out is None:
+        if data is None:
             return in_shapes
         known = (out[0], *data[1:]) if self.params.flatten else (*out[:-1], data[-1])
         if len(known) == len(data):

@@ -156,8 +156,6 @@ class PoolingProp(FloatProperty):
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         out = out_shapes[0]
-        if out is None:
-            return in_shapes
         unknown = (-1,) * (len(out) - 2)
         known = (out[0], *unknown, out[-1]) if self.params.channels_last else (*out[:2], *unknown)
         merged = merge_shapes(in_shapes[0], known)

@@ -84,7 +84,7 @@ class ConcatProp(OperatorProperty):
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         (out,) = out_shapes
-        if out is None or any(s is not None and len(s) != len(out) for s in in_shapes):
+        if any(s is not None and len(s) != len(out) for s in in_shapes):
             return in_shapes
         axis = self.check_axis("dim", self.params.dim, len(out))
         filled = [merge_shapes(s, self._without(out, axis)) or s for s in in_shapes]
@@ -111,7 +111,7 @@ class RNNParamConcatProp(ConcatProp):
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         """Parts of unknown length are the weights of a first layer's directions, which are equal."""
         (out,), unknown = out_shapes, [i for i, s in enumerate(in_shapes) if s is None or -1 in s]
-        if out is None or -1 in out or not unknown:
+        if -1 in out or not unknown:
             return in_shapes
         rest = out[0] - sum(s[0] for i, s in enumerate(in_shapes) if i not in unknown)
         if rest % len(unknown):

@@ -137,8 +137,6 @@ class SliceChannelProp(OperatorProperty):
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         p = self.params
         piece = functools.reduce(lambda a, b: merge_shapes(a, b) or a, out_shapes)
-        if piece is None:
-            return in_shapes
         axis = self.check_axis("axis", p.axis, len(piece) + p.squeeze_axis)
         if p.squeeze_axis:
             shape = (*piece[:axis], p.num_outputs, *piece[axis:])

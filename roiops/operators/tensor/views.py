@@ -192,8 +192,6 @@ class ExpandDimsProp(ReshapeBase):
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         out = out_shapes[0]
-        if out is None:
-            return in_shapes
         axis = self.check_axis("axis", self.params.axis, len(out))
         return [merge_shapes(in_shapes[0], (*out[:axis], *out[axis + 1 :])) or in_shapes[0]]
 
@@ -356,8 +354,6 @@ class PermuteProp(OperatorProperty):
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
         (out,) = out_shapes
-        if out is None:
-            return in_shapes
         axes = self.axes(len(out))
         shape = tuple(out[axes.index(i)] for i in range(len(out)))
         return [merge_shapes(in_shapes[0], shape) or in_shapes[0]]
