@@ -146,10 +146,9 @@ class _Tape:
             self.add_made("take", {"axis": 0, "mode": "wrap"}, [array, rows], part)
             return
         if type(key) is int and data.ndim:  # the commonest one, done fast
-            i = key % data.shape[0]
-            ranges = ((i, i + 1, 1),)
+            ranges = (_range(key),)
         else:
-            ranges = _basic_ranges(key, data.shape)
+            ranges = _basic_ranges(key, data.ndim)
         if ranges is None:
             numbers = NDArray(np.arange(array.size).reshape(array.shape))[key]
             flat = wrap(data.reshape(-1), ctx)
@@ -186,7 +185,7 @@ class _Tape:
         if self.follows(inputs):
             prop = _function(name, len(inputs), len(results), always)
             context = OpContext(inputs[0].context, name, current.training)
-            kept = prop, _Backward(backward), context, [array.data for array in results]
+            kept = prop, _Backward(None, function=backward), context, [array.data for array in results]
             self.add_call({}, inputs, results, kept)
 
 
@@ -198,34 +197,25 @@ def _property(name: str, given: tuple) -> OperatorProperty:
     return registry.get(name).create(dict(given))
 
 
-def _basic_ranges(key, shape):
-    """``(begin, end, step)`` of each axis for an index of numbers and slices; None for any other."""
+def _range(part):
+    """A number or a slice as ``(begin, end, step)``."""
+    return (part.start, part.stop, part.step) if isinstance(part, slice) else (part, part + 1 or None, 1)
+
+
+def _basic_ranges(key, ndim):
+    """The range of each axis for an index of numbers and slices; None for any other."""
     parts = [part for part in (key if isinstance(key, tuple) else (key,)) if part is not None]
-    if not all(part is Ellipsis or isinstance(part, int | np.integer | slice) for part in parts):
-        return None
-    if any(isinstance(part, bool) for part in parts) or not shape or 0 in shape:
+    basic = (part is Ellipsis or isinstance(part, int | np.integer | slice) for part in parts)
+    if not ndim or not all(basic) or any(isinstance(part, bool) for part in parts):
         return None
     at = next((i for i, part in enumerate(parts) if part is Ellipsis), len(parts))
-    missing = len(shape) - sum(part is not Ellipsis for part in parts)
+    missing = ndim - sum(part is not Ellipsis for part in parts)
     parts[at : at + 1] = [slice(None)] * missing
-    ranges = []
-    for part, length in zip(parts, shape, strict=True):
-        if not isinstance(part, slice):
-            ranges.append((int(part) % length, int(part) % length + 1, 1))
-            continue
-        begin, end, step = part.indices(length)
-        if not len(range(begin, end, step)):
-            return None
-        ranges.append((begin, None if end < 0 else end, step))
-    return ranges
+    return list(map(_range, parts))
 
 
 class _Backward(Operator):
-    """The Op of a recorded function, which knows its gradient only."""
-
-    def __init__(self, function):
-        super().__init__(None)
-        self.function = function
+    """The Op of a recorded function, which knows its gradient only: ``function``."""
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         self.function(out_grad, req, in_grad)

@@ -67,6 +67,19 @@ def test_a_gradient_by_every_way_to_record(x, function, gradient):
     np.testing.assert_allclose(x.grad.asnumpy(), gradient, rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [np.s_[1:], np.s_[..., 1], np.s_[0, ::-1], -1, np.s_[:, None, 0], np.s_[1:1], np.s_[5:0:-2, 1], True],
+)
+def test_the_gradient_of_a_part(key):
+    x, expected = marked(np.ones((2, 3))), np.zeros((2, 3))
+    expected[key] = 4
+    with autograd.record():
+        y = x[key] * 4
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), expected)
+
+
 def test_a_slice_that_is_recorded_shares_memory(x):
     with autograd.record():
         part = x[1:]
@@ -147,13 +160,14 @@ def test_grad_leaves_the_arrays_gradient(x):
 
 
 def test_errors(x):
-    unmarked, other = nd.ones(3), marked([1, 2, 3])
+    unmarked, constant, other = nd.ones(3), nd.ones(3), marked([1, 2, 3])
     with autograd.record():
-        y, z = x * 2, unmarked * 2
+        y, z = x * constant, unmarked * 2
     with pytest.raises(MXNetError, match="not in a computational graph"):
         z.backward()
-    with pytest.raises(MXNetError, match="the 1-th variable because it does not require gradient"):
-        autograd.grad(y, [unmarked])
+    for each in (unmarked, constant):
+        with pytest.raises(MXNetError, match="the 1-th variable because it does not require gradient"):
+            autograd.grad(y, [each])
     with pytest.raises(MXNetError, match="the 2-th variable because it is unreachable"):
         autograd.grad(y, [x, other])
     with pytest.raises(MXNetError, match="create_graph=True asks for gradients of gradients"):
@@ -291,6 +305,22 @@ def test_a_function_with_a_gradient_of_its_own(x):
         function(x)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_a_function_goes_back_in_the_mode_of_its_call(x, training):
+    class Mode(autograd.Function):
+        def forward(self, a):
+            return a * 1
+
+        def backward(self, da):
+            assert not autograd.is_recording()
+            return da * autograd.is_training()
+
+    with autograd.record(train_mode=training):
+        y = Mode()(x)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [training] * 3
+
+
 def test_a_function_gives_as_many_gradients_as_it_takes_inputs(x):
     class Two(autograd.Function):
         def forward(self, a, b):
@@ -316,8 +346,10 @@ def test_the_graph_as_a_symbol(x):
     np.testing.assert_allclose(values, y.asnumpy(), rtol=1e-6)
     again = mx.sym.load_json(symbol.tojson())
     assert again.list_arguments() == [first, second]
-    with pytest.raises(MXNetError, match="not in a computational graph"):
-        autograd.get_symbol(nd.ones(2))
+    y.backward()
+    for outside in (y, nd.ones(2)):
+        with pytest.raises(MXNetError, match="not in a computational graph"):
+            autograd.get_symbol(outside)
 
 
 def test_operators_of_users_are_recorded():
