@@ -8,7 +8,6 @@ import contextlib
 
 import numpy as np
 
-from ..context import Context, current_context
 from ..errors import DTypeError, MXNetError, ParamError, RegistryError, ShapeError, nearest
 from ..params import Field, Parameter
 from ..recording import Mode
@@ -74,7 +73,7 @@ class CustomOp(Operator):
         lists = [self._wrapped(ctx, arrays) for arrays in (in_data, out_data, aux)]
 
         def call():
-            with _current(ctx.device), Mode(tape=None, training=ctx.is_train), self._errors_named():
+            with ctx.device, Mode(tape=None, training=ctx.is_train), self._errors_named():
                 self.user_op.forward(ctx.is_train, list(req), *lists)
 
         if not self._checked:  # what a first call writes, later ones write as well
@@ -106,7 +105,7 @@ class CustomOp(Operator):
                 self._unwanted[i] = np.empty_like(like) if is_there else np.empty(like.shape, like.dtype)
         in_grad = [self._unwanted[i] if array is None else array for i, array in enumerate(in_grad)]
         lists = [self._wrapped(ctx, arrays) for arrays in (out_grad, in_data, out_data, in_grad, aux)]
-        with _current(ctx.device), Mode(tape=None, training=ctx.is_train), self._errors_named():
+        with ctx.device, Mode(tape=None, training=ctx.is_train), self._errors_named():
             self.user_op.backward(list(req), *lists)
 
     @contextlib.contextmanager
@@ -123,11 +122,6 @@ class CustomOp(Operator):
     def _wrapped(ctx, arrays):
         as_it_is = (type(None), checks.Undeclared)
         return [each if isinstance(each, as_it_is) else _wrap(each, ctx.device) for each in arrays]
-
-
-def _current(device):
-    """``device`` as the current context, where it is not already."""
-    return contextlib.nullcontext() if device == current_context() else Context(device)
 
 
 @register("Custom")

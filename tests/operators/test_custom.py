@@ -414,6 +414,9 @@ def test_errors_in_user_code_arrive_with_their_traceback_and_leave_the_executor_
                 raise KeyError("from user code")
             super().forward(is_train, req, in_data, out_data, aux)
 
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            raise ZeroDivisionError
+
     class Prop(SigmoidProp):
         def create_operator(self, ctx, in_shapes, in_dtypes):
             return Op()
@@ -428,6 +431,8 @@ def test_errors_in_user_code_arrive_with_their_traceback_and_leave_the_executor_
     assert frames[-1].line == 'raise KeyError("from user code")'
     Op.broken = False
     assert values(executor.forward(x=np.zeros(1))[0]) == [0.5]
+    with pytest.raises(MXNetError, match="backward of Op raised ZeroDivisionError"):
+        executor.backward(np.ones(1))
 
 
 def prop_with(**methods):
