@@ -309,13 +309,8 @@ class ZipfianOp(GradientFree):
             while len(seen) < count:
                 left = count - len(seen)
                 drawn = np.exp(generator.random(left) * logs).astype(np.int64) - 1
-                for trial, number in enumerate((drawn % limit).tolist()):
-                    seen.setdefault(number)
-                    if len(seen) == count:
-                        trials += trial + 1
-                        break
-                else:
-                    trials += left
+                seen.update(dict.fromkeys((drawn % limit).tolist()))
+                trials += left
             out_data[0][batch] = list(seen)
             out_data[1][batch] = trials
 

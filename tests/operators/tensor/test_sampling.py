@@ -118,6 +118,10 @@ def test_classes_of_the_log_uniform_distribution():
     classes, trials = mx.nd._internal._sample_unique_zipfian(1000, shape=(2, 500))
     assert all(len(np.unique(row)) == 500 for row in classes.asnumpy())
     assert (trials.asnumpy() > 500).all()
+    single, trials = mx.nd._internal._sample_unique_zipfian(5, shape=(COUNT, 1))
+    shares = np.bincount(single.asnumpy()[:, 0]) / COUNT
+    np.testing.assert_allclose(shares, np.log([2, 3 / 2, 4 / 3, 5 / 4, 6 / 5]) / np.log(6), atol=0.01)
+    assert (trials.asnumpy() == 1).all()
     with pytest.raises(ShapeError, match="11 unique classes of 10 are more than there are"):
         mx.nd._internal._sample_unique_zipfian(10, shape=(1, 11))
     drawn, expected_true, expected_drawn = mx.nd.contrib.rand_zipfian(mx.nd.array([0, 19]), 1000, 20)
