@@ -312,6 +312,14 @@ class GatherOp(IndexedOp):
         _add_rows(ctx, out_grad[0], rows, in_grad[0], req[0], seen)
 
 
+def _check_rows(prop, indices, shape) -> None:
+    if indices[0] > len(shape):
+        raise ShapeError(
+            f"{prop.label}: indices must have at most {len(shape)} rows for shape {tuple(shape)}, "
+            f"got shape {tuple(indices)}"
+        )
+
+
 @register("gather_nd")
 class GatherProp(OperatorProperty):
     """The slices of data at the places whose coordinates are the columns of indices."""
@@ -330,11 +338,7 @@ class GatherProp(OperatorProperty):
             self.check_ndim("indices", indices, least=1)
         if indices is None or indices[0] == -1:
             return in_shapes, [None]
-        if indices[0] > len(shape):
-            raise ShapeError(
-                f"{self.label}: indices must have at most {len(shape)} rows for data of shape "
-                f"{tuple(shape)}, got shape {tuple(indices)}"
-            )
+        _check_rows(self, indices, shape)
         return in_shapes, [(*indices[1:], *shape[indices[0] :]) or (1,)]
 
 
@@ -373,8 +377,9 @@ class ScatterProp(OperatorProperty):
             self.check_ndim("indices", indices, least=1)
         if indices is None or indices[0] == -1:
             return in_shapes, [self.params.shape]
+        _check_rows(self, indices, self.params.shape)
         need = (*indices[1:], *self.params.shape[indices[0] :])
-        if indices[0] > len(self.params.shape) or merge_shapes(shape, need) is None:
+        if merge_shapes(shape, need) is None:
             raise ShapeError(
                 f"{self.label}: data must have shape {need} for indices of shape {tuple(indices)} "
                 f"and shape {self.params.shape}, got {tuple(shape)}"
