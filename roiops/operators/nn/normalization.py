@@ -213,7 +213,7 @@ class L2NormalizationProp(FloatProperty):
 
     def infer_shape(self, in_shapes):
         data, least = in_shapes[0], 1 if self.params.mode == "instance" else 3
-        if data is not None and len(data) < least:
+        if len(data) < least:
             raise ShapeError(
                 f"{self.label}: data must have {least} dimensions or more for mode {self.params.mode!r}, "
                 f"got shape {data}"

@@ -112,7 +112,7 @@ class UpSamplingProp(FloatProperty):
     def _channels(self, in_shapes, height, width):
         p, total = self.params, 0
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
-            if shape is None or -1 in shape or -1 in (height, width):
+            if shape is None or -1 in shape:
                 return -1
             if shape[0] != in_shapes[0][0]:
                 raise ShapeError(
@@ -275,8 +275,8 @@ class BilinearSamplerProp(FloatProperty):
 def pixels(height, width, dtype) -> np.ndarray:
     """x, y and 1 of every pixel, (3, height * width), x and y from -1 to 1."""
     grid = np.ones((3, height, width), dtype)
-    grid[0] = np.linspace(-1, 1, width) if width > 1 else -1
-    grid[1] = np.linspace(-1, 1, height)[:, None] if height > 1 else -1
+    grid[0] = np.linspace(-1, 1, width)
+    grid[1] = np.linspace(-1, 1, height)[:, None]
     return grid.reshape(3, -1)
 
 

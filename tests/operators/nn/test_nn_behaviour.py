@@ -34,6 +34,31 @@ def test_resizing_to_the_same_size_keeps_infinite_pixels_to_themselves():
     np.testing.assert_array_equal(run("_contrib_BilinearResize2D", data, height=2, width=2), data)
 
 
+@pytest.mark.parametrize(
+    ("mode", "size", "scale", "resized"),
+    [("odd_scale", 5, 2, 9), ("odd_scale", 5, 0.3, 2), ("odd_scale", 4, 2, 8), ("size", 5, 2, 10)],
+)
+def test_the_size_that_a_factor_gives_as_in_mxnet(mode, size, scale, resized):
+    found = run(
+        "_contrib_BilinearResize2D",
+        normal(1, 1, size, size),
+        mode=mode,
+        scale_height=scale,
+        scale_width=scale,
+    )
+    assert found.shape == (1, 1, resized, resized)
+
+
+@pytest.mark.parametrize(("name", "groups"), [("LayerNorm", {}), ("GroupNorm", {"num_groups": 3})])
+def test_mean_and_deviation_as_outputs(name, groups):
+    data = normal(2, 3, 4)
+    size = 4 if name == "LayerNorm" else 3
+    inputs = [mx.nd.array(each) for each in (data, np.ones(size), np.zeros(size))]
+    _, mean, deviation = getattr(mx.nd, name)(*inputs, output_mean_var=True, eps=0.1, **groups)
+    np.testing.assert_allclose(mean.asnumpy().reshape(2, 3), data.mean(axis=2), rtol=1e-5)
+    np.testing.assert_allclose(deviation.asnumpy().reshape(2, 3), np.sqrt(data.var(axis=2) + 0.1), rtol=1e-5)
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_a_place_that_is_no_number_gives_nan(number):
     """As MXNet 1.9.1: the gradient of the other coordinate, too."""

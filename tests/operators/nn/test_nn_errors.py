@@ -168,6 +168,13 @@ REFUSED = [
         {"scale": 2, "sample_type": "nearest", "num_args": 2},
         "arg1 must have the batch of the first input, 2, got shape (1, 1, 4, 4)",
     ),
+    (
+        ShapeError,
+        "UpSampling",
+        [(1, 1, 4, 4), (1, 2, 4, 4)],
+        {"scale": 2, "sample_type": "nearest", "num_args": 2, "multi_input_mode": "sum"},
+        "arg1 must have 1 channels to be added, got shape (1, 2, 4, 4)",
+    ),
     (ParamError, "LRN", [], {"nsize": 4}, "nsize must be odd, got 4"),
     (
         ShapeError,
@@ -196,6 +203,27 @@ REFUSED = [
         [],
         {"mode": "odd_scale"},
         "mode 'odd_scale' needs scale_height and scale_width",
+    ),
+    (
+        ShapeError,
+        "_contrib_BilinearResize2D",
+        [(1, 1, 0, 4)],
+        {},
+        "data must have at least one pixel, got shape (1, 1, 0, 4)",
+    ),
+    (
+        ShapeError,
+        "_contrib_BilinearResize2D",
+        [(1, 1, 4, 4)],
+        {"scale_height": 0.1, "scale_width": 1},
+        "the output must have at least one pixel, got (0, 4) from (1, 1, 4, 4)",
+    ),
+    (
+        ShapeError,
+        "_contrib_AdaptiveAvgPooling2D",
+        [(2, 3, 4)],
+        {},
+        "data must have 4 dimensions, got shape (2, 3, 4)",
     ),
     (
         ShapeError,
