@@ -87,6 +87,8 @@ def test_csr_matrices(golden):
     assert matrix.indices.asnumpy().tolist() == [2, 0, 1]
     assert matrix.values.asnumpy().tolist() == [1, 2, 3]
     by_place = nd.sparse.csr_matrix(([1, 2, 3], ([0, 2, 2], [2, 0, 1])), shape=(3, 4))
+    assert nd.sparse.csr_matrix(([1, 2, 3], ([0, 3, 2], [2, 0, 1]))).shape == (4, 3)
+    assert nd.sparse.csr_matrix(([1, 2, 3], [0, 4, 1], [0, 1, 1, 3])).shape == (3, 5)
     assert np.array_equal(by_place.asnumpy(), matrix.asnumpy())
     assert nd.zeros((2, 3), stype="csr").indptr.asnumpy().tolist() == [0, 0, 0]
     assert nd.dot(matrix, nd.ones((4, 2))).asnumpy().tolist() == [[1, 1], [0, 0], [5, 5]]
@@ -102,6 +104,7 @@ def test_csr_matrices(golden):
         (lambda: nd.sparse.row_sparse_array(ROWS, shape=(4, 3)), r"got values of shape \(2, 2\)"),
         (lambda: nd.sparse.csr_matrix(([1], [0], [0, 2]), shape=(1, 1)), "indptr must rise to 1"),
         (lambda: nd.sparse.csr_matrix(([1], [5], [0, 1]), shape=(1, 2)), r"columns must be in \[0, 2\)"),
+        (lambda: nd.sparse.csr_matrix(([1], ([2], [0])), shape=(2, 1)), r"rows must be in \[0, 2\)"),
         (lambda: nd.sparse.retain(nd.ones((2, 2)), [0]), "data must be row_sparse, got default"),
     ],
 )

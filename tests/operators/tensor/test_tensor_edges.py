@@ -499,6 +499,14 @@ def test_a_leading_length_that_only_the_indices_tell():
         run("unravel_index", np.array([7]), shape=(4, -1))
 
 
+@pytest.mark.parametrize(
+    ("data", "k"), [(np.ones((2, 5)), 1), (np.ones((5, 2)), -1), ([1, 2], 1), ([1, 2], -2)]
+)
+def test_a_diagonal_beside_the_main_one(data, k):
+    data = np.cumsum(data, axis=0)
+    np.testing.assert_array_equal(run("diag", data, k=k), np.diag(data, k))
+
+
 def test_a_diagonal_beyond_the_matrix():
     assert run("diag", np.ones((3, 3)), k=3).shape == (0,)
     with pytest.raises(MXNetError, match="diag: matrices of 2 x 3 have no diagonal -3"):
