@@ -5,6 +5,7 @@ import pytest
 import reference
 
 import roiops as mx
+from roiops.kernels.cpu.network import recurrent
 
 
 def random(*shape, dtype=np.float32):
@@ -91,15 +92,17 @@ def test_resize(size, align_corners):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("large", [1 << 18, 0])
 @pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("hidden", [1, 3])
+@pytest.mark.parametrize(("batch", "hidden"), [(2, 1), (5, 3), (3, 17)])
 @pytest.mark.parametrize(("mode", "gates"), [("rnn_relu", 1), ("rnn_tanh", 1), ("lstm", 4), ("gru", 3)])
-def test_recurrent(mode, gates, hidden, directions):
+def test_recurrent(mode, gates, batch, hidden, directions, large, monkeypatch):
+    monkeypatch.setattr(recurrent, "_LARGE", large)
     features, rows = 5, gates * hidden
-    data = random(4, 2, features)
+    data = random(4, batch, features)
     shapes = [(rows, features), (rows, hidden), (rows,), (rows,)]
-    every = [[random(*shape) * np.float32(0.5 + d) for shape in shapes] for d in range(directions)]
-    state, cell = random(directions, 2, hidden), random(directions, 2, hidden) / 2
+    every = [[random(*shape) * np.float32((0.5 + d) / hidden) for shape in shapes] for d in range(directions)]
+    state, cell = random(directions, batch, hidden), random(directions, batch, hidden) / 2
     matrices, biases = ([a for weights in every for a in weights[part]] for part in (slice(2), slice(2, 4)))
     flat = np.concatenate([array.reshape(-1) for array in matrices + biases])
     inputs = [data, flat, state] + ([cell] if mode == "lstm" else [])

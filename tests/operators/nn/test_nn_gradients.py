@@ -135,7 +135,9 @@ def test_upsampling_bilinear():
 
 @pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
 @pytest.mark.parametrize("params", [{}, {"bidirectional": True, "num_layers": 2}], ids=str)
-def test_recurrent(mode, params):
+@pytest.mark.parametrize("large", [1 << 18, 0])
+def test_recurrent(mode, params, large, monkeypatch):
+    monkeypatch.setattr(recurrent, "_LARGE", large)
     params = {"mode": mode, "state_size": 3, "num_layers": 1, "state_outputs": True, **params}
     directions = 1 + params.get("bidirectional", False)
     first = [normal(params["num_layers"] * directions, 2, 3) for _ in range(2 if mode == "lstm" else 1)]

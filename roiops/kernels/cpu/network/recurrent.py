@@ -1,12 +1,13 @@
-"""Recurrent layers, one on another, forward and backward, on NumPy.
+"""Recurrent layers, one on another, forward and backward.
 
 Arrays over time are ``(steps, batch, features)``. What the input gives to all steps is one matrix product,
-what the state gives is a small one for each step. A layer that runs backwards in time gets views that are
-turned around.
+what the state gives is a small one for each step (``recurrent_steps.py``). A layer that runs backwards in
+time gets views that are turned around.
 
 ``tests/reference.py`` has the same in plain loops: ``recurrent``.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -23,171 +24,71 @@ class Weights(NamedTuple):
 
 
 class _Layer:
-    """What all kinds share. A forward pass leaves in the object what :meth:`backward` needs."""
+    """One direction of a layer. A forward pass leaves in the object what :meth:`backward` needs."""
 
-    #: How many gates a cell has: rows of the matrices for each entry of the state.
-    gates = 1
-    #: Whether a gate acts on what comes from the state alone.
-    gate_on_state = False
-
-    def __init__(self, weights: Weights):
-        self.weights = weights
+    def __init__(self, mode, weights: Weights):
+        self.mode, self.weights = mode, weights
+        #: Whether the products of a step are made by themselves, by all threads.
+        self.large = weights.from_state.size > _LARGE
 
     def forward(self, data, state, cell, out):
         """Write the states of all steps to ``out``; the last state, and the last cell where there is one."""
+        from . import recurrent_steps  # brings numba: not before it is needed
+
         w, (steps, batch, features) = self.weights, data.shape
-        self.data, self.first_state, self.out = data, state, out
         given = _connected(data.reshape(steps * batch, features), w.from_input, w.input_bias)
-        #: First what the input gives to each gate, then, step by step, the gates' values.
-        self.values = given.reshape(steps, batch, len(w.input_bias))
-        self.start(out.shape, out.dtype, cell)
-        for t in range(steps):
-            given = _connected(state, w.from_state, w.state_bias)
-            self.step(t, given, state, out[t])
-            state = out[t]
-        return state, self.cell_after(steps - 1)
+        values = given.reshape(steps, batch, _GATES[self.mode], state.shape[1])
+        states, cells = (np.empty((steps + 1, *state.shape), out.dtype) for _ in range(2))
+        states[0], cells[0] = state, 0 if cell is None else cell
+        self.data, self.kept = data, (values, states, cells, np.empty_like(states[1:]))
+        product = functools.partial(_connected, weight=w.from_state, bias=w.state_bias)
+        recurrent_steps.forward(
+            self.mode, w.from_state.T, w.state_bias, product if self.large else None, *self.kept
+        )
+        np.copyto(out, states[1:])
+        return states[steps], None if cell is None else cells[steps]
 
     def backward(self, head, grad_state, grad_cell, grads: Weights):
         """Add to ``grads``; the gradients of the data, the first state and the first cell."""
+        from . import recurrent_steps  # brings numba: not before it is needed
+
         w, (steps, batch, features) = self.weights, self.data.shape
-        #: Gradients of what came from the input and from the state; one array unless a gate tells them apart.
-        to_input = np.empty_like(self.values)
-        to_state = np.empty_like(self.values) if self.gate_on_state else to_input
-        grad_state = np.array(grad_state)
-        for t in reversed(range(steps)):
-            grad_state += head[t]
-            grad_cell = self.step_back(t, grad_state, grad_cell, to_input[t], to_state[t])
-            grad_state += _product(to_state[t], w.from_state)
-        before = np.concatenate([self.first_state[None], self.out])[:steps]
-        rows = to_input.reshape(steps * batch, to_input.shape[2])
+        values, states, *_ = self.kept
+        # Gradients of what the state and the input give to gates; one array unless a gate tells them apart.
+        to_state = np.zeros((steps + 1, *values.shape[1:]), values.dtype)
+        to_input = np.empty_like(values) if self.mode == "gru" else to_state[:steps]
+        carry = np.array(grad_state), np.array(grad_cell)
+        product = functools.partial(_product, b=w.from_state)
+        recurrent_steps.backward(
+            self.mode,
+            w.from_state,
+            product if self.large else None,
+            *(*self.kept, np.ascontiguousarray(head), to_state, to_input),
+            *carry,
+        )
+        rows = to_input.reshape(steps * batch, len(w.input_bias))
         grads.from_input[...] += _product(rows.T, self.data.reshape(steps * batch, features))
         grads.input_bias[...] += rows.sum(0, dtype=np.float64)
         grad_data = _product(rows, w.from_input).reshape(self.data.shape)
-        rows = to_state.reshape(steps * batch, to_state.shape[2])
-        grads.from_state[...] += _product(rows.T, before.reshape(steps * batch, before.shape[2]))
+        rows = to_state[:steps].reshape(rows.shape)
+        before = states[:steps].reshape(steps * batch, states.shape[2])
+        grads.from_state[...] += _product(rows.T, before)
         grads.state_bias[...] += rows.sum(0, dtype=np.float64)
-        return grad_data, grad_state, grad_cell
-
-    def start(self, shape, dtype, cell) -> None:
-        """Make room for what a forward pass keeps."""
-
-    def step(self, t, given, state, out) -> None:
-        """From what the state gives to the gates, write the next state to ``out``."""
-        raise NotImplementedError
-
-    def step_back(self, t, grad_state, grad_cell, to_input, to_state):
-        """Turn the gradient of the state after ``t`` into those of the gates, and give that of the cell.
-
-        ``grad_state`` is left with the part that reaches the state before other than through the gates.
-        """
-        raise NotImplementedError
-
-    def cell_after(self, t):
-        """The cell after a step, before the first for -1; None where there are none."""
-        return
-
-    def state_before(self, t):
-        return self.out[t - 1] if t else self.first_state
-
-    def gate(self, t, index):
-        """The values of one gate at a step."""
-        size = self.out.shape[-1]
-        return self.values[t, :, index * size : (index + 1) * size]
-
-
-class _Tanh(_Layer):
-    def step(self, t, given, state, out):
-        given += self.values[t]
-        np.tanh(given, out=out)
-
-    def step_back(self, t, grad_state, grad_cell, to_input, to_state):
-        np.multiply(grad_state, 1 - self.out[t] ** 2, out=to_input)
-        grad_state[...] = 0
-
-
-class _Relu(_Layer):
-    def step(self, t, given, state, out):
-        given += self.values[t]
-        np.maximum(given, 0, out=out)
-
-    def step_back(self, t, grad_state, grad_cell, to_input, to_state):
-        np.multiply(grad_state, self.out[t] > 0, out=to_input)
-        grad_state[...] = 0
-
-
-class _Lstm(_Layer):
-    """Gates in MXNet's order: input, forget, candidate, output."""
-
-    gates = 4
-
-    def start(self, shape, dtype, cell):
-        self.first_cell = cell
-        self.cells, self.tanh_of_cells = np.empty(shape, dtype), np.empty(shape, dtype)
-
-    def cell_after(self, t):
-        return self.cells[t] if t >= 0 else self.first_cell
-
-    def step(self, t, given, state, out):
-        self.values[t] += given
-        enter, forget, candidate, leave = (self.gate(t, i) for i in range(4))
-        for values in (enter, forget, leave):
-            sigmoid(values, values)
-        np.tanh(candidate, out=candidate)
-        np.multiply(forget, self.cell_after(t - 1), out=self.cells[t])
-        self.cells[t] += enter * candidate
-        np.tanh(self.cells[t], out=self.tanh_of_cells[t])
-        np.multiply(leave, self.tanh_of_cells[t], out=out)
-
-    def step_back(self, t, grad_state, grad_cell, to_input, to_state):
-        enter, forget, candidate, leave = (self.gate(t, i) for i in range(4))
-        squashed = self.tanh_of_cells[t]
-        grad_cell = grad_cell + grad_state * leave * (1 - squashed**2)
-        to_enter, to_forget, to_candidate, to_leave = np.split(to_input, 4, axis=1)
-        to_enter[...] = grad_cell * candidate * enter * (1 - enter)
-        to_forget[...] = grad_cell * self.cell_after(t - 1) * forget * (1 - forget)
-        to_candidate[...] = grad_cell * enter * (1 - candidate**2)
-        to_leave[...] = grad_state * squashed * leave * (1 - leave)
-        grad_state[...] = 0
-        return grad_cell * forget
-
-
-class _Gru(_Layer):
-    """Gates in MXNet's order: reset, update, candidate. Reset acts on what the state gives, bias included."""
-
-    gates = 3
-    gate_on_state = True
-
-    def start(self, shape, dtype, cell):
-        self.state_to_candidate = np.empty(shape, dtype)
-
-    def step(self, t, given, state, out):
-        size = out.shape[-1]
-        reset, update, candidate = (self.gate(t, i) for i in range(3))
-        for index, values in enumerate((reset, update)):
-            values += given[:, index * size : (index + 1) * size]
-            sigmoid(values, values)
-        self.state_to_candidate[t] = given[:, 2 * size :]
-        candidate += reset * self.state_to_candidate[t]
-        np.tanh(candidate, out=candidate)
-        np.subtract(state, candidate, out=out)
-        out *= update
-        out += candidate
-
-    def step_back(self, t, grad_state, grad_cell, to_input, to_state):
-        reset, update, candidate = (self.gate(t, i) for i in range(3))
-        to_reset, to_update, to_candidate = np.split(to_input, 3, axis=1)
-        to_candidate[...] = grad_state * (1 - update) * (1 - candidate**2)
-        to_update[...] = grad_state * (self.state_before(t) - candidate) * update * (1 - update)
-        to_reset[...] = to_candidate * self.state_to_candidate[t] * reset * (1 - reset)
-        to_state[...] = to_input
-        np.split(to_state, 3, axis=1)[2][...] *= reset
-        grad_state *= update
+        return (
+            grad_data,
+            carry[0] + _product(to_state[0].reshape(batch, len(w.state_bias)), w.from_state),
+            carry[1],
+        )
 
 
 def _connected(data, weight, bias):
     """``data @ weight.T + bias``"""
     from ..product.fc import forward  # brings numba: not before it is needed
 
+    if len(data) > len(weight):  # few terms for so many results: turning these would take longest
+        out = _product(data, weight.T)
+        out += bias
+        return out
     out = np.empty((len(data), len(weight)), data.dtype)
     forward(np.ascontiguousarray(data), np.ascontiguousarray(weight), bias, out)
     return out
@@ -211,8 +112,10 @@ def sigmoid(data, out):
     np.reciprocal(out, out=out)
 
 
-#: The kinds of layer, by MXNet's ``mode``.
-_KINDS: dict[str, type[_Layer]] = {"rnn_relu": _Relu, "rnn_tanh": _Tanh, "lstm": _Lstm, "gru": _Gru}
+#: How many gates a cell has, rows of the matrices for each entry of the state, by MXNet's ``mode``.
+_GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+#: Entries of a matrix that stays in a processor's second cache from step to step, at most.
+_LARGE = 1 << 18
 
 
 def num_parameters(mode: str, features: int, state_size: int, layers: int, directions: int) -> int:
@@ -234,7 +137,7 @@ def split(flat, mode: str, *sizes: int) -> list[Weights]:
 
 def _weight_shapes(mode, features, state_size, layers, directions) -> list[tuple]:
     """The shapes that lie one after another in the flat array: first all matrices, then all biases."""
-    rows, matrices = _KINDS[mode].gates * state_size, []
+    rows, matrices = _GATES[mode] * state_size, []
     for layer in range(layers):
         width = directions * state_size if layer else features
         matrices += [(rows, width), (rows, state_size)] * directions
@@ -262,7 +165,7 @@ class Network:
         self.data, self.states, self.cells = data, states, cells
         self.directions, self.state_size = directions, states.shape[2]
         self.sizes = mode, data.shape[2], self.state_size, len(states) // directions, directions
-        self.layers = [_KINDS[mode](weights) for weights in split(parameters, *self.sizes)]
+        self.layers = [_Layer(mode, weights) for weights in split(parameters, *self.sizes)]
 
     def forward(self, out, masks) -> tuple[list, list]:
         """Write the last layer's states of all steps to ``out``; the last states and cells of every layer.
