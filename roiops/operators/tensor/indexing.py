@@ -447,12 +447,17 @@ class BooleanMaskOp(Operator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         data, index = in_data
-        arrays.fill(out_data[0], req[0], lambda out: np.compress(index != 0, data, axis=0, out=out))
+        rows = np.flatnonzero(index)
+        # Not with NumPy's mode "raise", which takes to a buffer first.
+        arrays.fill(out_data[0], req[0], lambda out: np.take(data, rows, axis=0, out=out, mode="clip"))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "add":
-            in_grad[0][...] = 0
-        in_grad[0][in_data[1] != 0] += out_grad[0]
+        kept = in_data[1] != 0
+        if req[0] == "add":
+            in_grad[0][kept] += out_grad[0]
+        else:
+            in_grad[0][~kept] = 0
+            in_grad[0][kept] = out_grad[0]
 
 
 @register("_contrib_boolean_mask")
