@@ -5,6 +5,7 @@ import numpy as np
 from ...errors import DataError, ShapeError
 from ...params import Field, enum
 from ...registry import register
+from ..base import kernels
 from ..dense import DenseOperator, FloatProperty
 
 
@@ -46,68 +47,11 @@ class CTCLossOp(DenseOperator):
                 f"{ctx.label}: label[{row}, {column}] must be a class below {data.shape[2]}, "
                 f"got {label[row, column]}"
             )
-        loss, grad = _loss_and_gradient(
-            data, label, within, steps, counts, 0 if self.params.blank_label == "first" else data.shape[2] - 1
+        blank = 0 if self.params.blank_label == "first" else data.shape[2] - 1
+        loss = self.scratch("loss", (len(label),), data.dtype) if out_data[0] is None else out_data[0]
+        kernels("network.ctc", ctx.device).loss_and_gradient(
+            data, label, steps, counts, blank, loss, out_data[1]
         )
-        for target, value in zip(out_data, (loss, grad), strict=True):
-            if target is not None:
-                target[...] = value
-
-
-def _loss_and_gradient(data, label, within, steps, counts, blank):
-    """The loss of each sequence, and its gradient for ``data``; infinite, without one, where no path exists.
-
-    All sequences go side by side, one step of time after the other, in logarithms.
-    """
-    time, batch, _ = data.shape
-    top = data.max(-1, keepdims=True)
-    log_probability = data - top - np.log(np.exp(data - top).sum(-1, keepdims=True))
-    # The labels with a blank before, between and after them; what lies past the end of a label is blank too.
-    path = np.full((batch, 2 * label.shape[1] + 1), blank)
-    path[:, 1::2] = np.where(within, label, blank)
-    position = np.arange(path.shape[1])
-    may_skip = np.zeros(path.shape, bool)
-    may_skip[:, 2:] = (path[:, 2:] != blank) & (path[:, 2:] != path[:, :-2])
-    outside = position > 2 * counts[:, None]
-    emitted = np.take_along_axis(log_probability, np.broadcast_to(path, (time, *path.shape)), 2)
-    emitted = np.where(outside, -np.inf, emitted).astype(np.float64)
-
-    def moved(values, by, allowed=True):
-        """Values of the position ``by`` before."""
-        result = np.full_like(values, -np.inf)
-        if by > 0:
-            result[:, by:] = values[:, :-by]
-        else:
-            result[:, :by] = values[:, -by:]
-        return np.where(allowed, result, -np.inf)
-
-    forward = np.full(emitted.shape, -np.inf)
-    forward[0] = np.where(position < 2, emitted[0], -np.inf)
-    for t in range(1, time):
-        before = forward[t - 1]
-        reached = np.logaddexp(before, moved(before, 1))
-        forward[t] = np.logaddexp(reached, moved(before, 2, may_skip)) + emitted[t]
-    skip_ahead = np.zeros(may_skip.shape, bool)
-    skip_ahead[:, :-2] = may_skip[:, 2:]
-    # ``backward`` is the logarithm of what follows after the step, so a sequence ends where its steps end.
-    last = np.where((position >= 2 * counts[:, None] - 1) & ~outside, 0.0, -np.inf)
-    backward = np.full(emitted.shape, -np.inf)
-    for t in range(time - 1, -1, -1):
-        if t + 1 < time:
-            after = backward[t + 1] + emitted[t + 1]
-            left = np.logaddexp(after, moved(after, -1))
-            backward[t] = np.logaddexp(left, moved(after, -2, skip_ahead))
-        backward[t] = np.where((steps == t + 1)[:, None], last, backward[t])
-    ends = np.take_along_axis(forward, (steps - 1)[None, :, None], 0)[0] + last
-    log_likelihood = np.logaddexp.reduce(ends, axis=1)
-    possible = np.isfinite(log_likelihood)
-    share = np.exp(np.where(possible[:, None], forward + backward - log_likelihood[:, None], -np.inf))
-    grad = np.exp(log_probability).astype(np.float64)
-    rows = np.broadcast_to(np.arange(batch)[:, None], path.shape)
-    for t in range(time):
-        np.subtract.at(grad[t], (rows, path), share[t])
-    alive = (np.arange(time)[:, None] < steps) & possible
-    return -log_likelihood, np.where(alive[:, :, None], grad, 0)
 
 
 @register("CTCLoss", "ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss")
