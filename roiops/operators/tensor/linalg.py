@@ -172,6 +172,25 @@ class LinalgSyrkProp(LinearAlgebraProp):
 # -- triangular matrices ---------------------------------------------------------------------------------
 
 
+#: Rows of a triangular matrix that LAPACK's solver for all matrices gets.
+_ROWS = 64
+
+
+def _solve(a, b):
+    """The x of ``a @ x = b`` for triangular ``a``, half by half, so that most of it is products."""
+    n = a.shape[-1]
+    if n <= _ROWS:
+        return np.linalg.solve(a, b)
+    first, last = slice(n // 2), slice(n // 2, n)
+    if a[..., first, last].any():  # an upper triangle begins at the end
+        first, last = last, first
+    x = np.empty(b.shape, b.dtype)
+    x[..., first, :] = _solve(a[..., first, first], b[..., first, :])
+    rest = b[..., last, :] - a[..., last, first] @ x[..., first, :]
+    x[..., last, :] = _solve(a[..., last, last], rest)
+    return x
+
+
 class TriangularOp(LinearAlgebraOp):
     """Base: a triangular matrix, of which the other triangle is ignored, and another matrix."""
 
@@ -201,7 +220,7 @@ class TrmmOp(TriangularOp):
 
 class TrsmOp(TriangularOp):
     def _solve(self, a, b):
-        return _t(np.linalg.solve(_t(a), _t(b))) if self.params.rightside else np.linalg.solve(a, b)
+        return _t(_solve(_t(a), _t(b))) if self.params.rightside else _solve(a, b)
 
     def values(self, a, b):
         return (self._solve(self.factor(a), self.params.alpha * b),)
@@ -250,20 +269,20 @@ class PotrfOp(CholeskyOp):
 
     def slopes(self, heads, inputs, outputs):
         root, head = self.turn(outputs[0]), self.turn(heads[0])
-        inner = np.linalg.solve(_t(root), _mirrored(_t(root) @ head))
-        return (0.5 * self.turn(_t(np.linalg.solve(_t(root), _t(inner)))),)
+        inner = _solve(_t(root), _mirrored(_t(root) @ head))
+        return (0.5 * self.turn(_t(_solve(_t(root), _t(inner)))),)
 
 
 class PotriOp(CholeskyOp):
     def values(self, root):
         root = np.tril(self.turn(root))
-        inverse = np.linalg.solve(root, np.broadcast_to(np.eye(root.shape[-1], dtype=root.dtype), root.shape))
+        inverse = _solve(root, np.broadcast_to(np.eye(root.shape[-1], dtype=root.dtype), root.shape))
         return (_t(inverse) @ inverse,)
 
     def slopes(self, heads, inputs, outputs):
         root, out = np.tril(self.turn(inputs[0])), outputs[0]
         both = out @ (heads[0] + _t(heads[0]))
-        return (self.turn(-np.tril(_t(np.linalg.solve(root, _t(both))))),)
+        return (self.turn(-np.tril(_t(_solve(root, _t(both))))),)
 
 
 class CholeskyProp(LinearAlgebraProp):
@@ -421,7 +440,7 @@ class GelqfOp(LinearAlgebraOp):
     def slopes(self, heads, inputs, outputs):
         (head_q, head_l), (q, lower) = heads, outputs
         inner = _mirrored(_t(lower) @ head_l - head_q @ _t(q))
-        return (np.linalg.solve(_t(lower), head_q + inner @ q),)
+        return (_solve(_t(lower), head_q + inner @ q),)
 
 
 @register("_linalg_gelqf", "linalg_gelqf")

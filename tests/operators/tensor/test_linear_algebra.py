@@ -86,3 +86,14 @@ def test_histogram_counts_and_edges():
     counts, edges = mx.nd.histogram(data, bins=3)
     assert counts.asnumpy().tolist() == [5, 0, 1]
     assert edges.asnumpy().tolist() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("lower", [False, True])
+def test_large_triangular_systems(lower, transpose):
+    rng = np.random.default_rng(0)
+    given, right = rng.normal(size=(2, 150, 150)) / 150 + np.eye(150), rng.normal(size=(2, 150, 3))
+    triangle = np.tril(given) if lower else np.triu(given)
+    solved = mx.nd.linalg.trsm(given, right, lower=lower, transpose=transpose, alpha=2).asnumpy()
+    product = (np.swapaxes(triangle, 1, 2) if transpose else triangle) @ solved
+    np.testing.assert_allclose(product, 2 * right, rtol=0, atol=1e-12)
