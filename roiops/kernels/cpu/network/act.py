@@ -77,7 +77,10 @@ def backward(kind, grad_out, out, grad_data):
     elif kind == "softrelu":
         slope = -np.expm1(-out)
     else:
-        slope = np.square(1 / (1 + np.abs(out)))  # 1 - |output| would lose the digits of large numbers
+        slope = np.abs(out)  # 1 - |output| would lose the digits of large numbers
+        slope += 1
+        np.reciprocal(slope, out=slope)
+        np.square(slope, out=slope)
     np.multiply(grad_out, slope, out=grad_data)
 
 
