@@ -122,6 +122,13 @@ def summary(rows) -> list[str]:
     return lines
 
 
+def behind(rows) -> str:
+    """The operators in which MXNet is ahead, the worst first."""
+    found = sorted((row for row in rows if row["ratio"] < 1), key=lambda row: row["ratio"])
+    gradient = {"forward": "", "with gradient": ", gradient"}
+    return "; ".join(f"{row['operator']}{gradient[row['direction']]} ({row['ratio']:.2f})" for row in found)
+
+
 def table(rows) -> list[str]:
     lines = [
         "| operator | forward: roiops | MXNet | ratio | with its gradient: roiops | MXNet | ratio |",

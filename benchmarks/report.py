@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from statistics import geometric_mean
 
+import operators
 import ways
 import zoo
 import zoo_engines
@@ -293,6 +294,15 @@ def page() -> str:
             zoo_engines.words(engines),
             "\n".join(zoo_engines.summary(engines)),
             "Model by model: [benchmarks/results/zoo_engines.md](../benchmarks/results/zoo_engines.md).",
+        ]
+    if single := read("operators"):
+        parts += [
+            "## Single operators",
+            f"`python benchmarks/operators.py`, {single['about']} Operators that networks have beside "
+            "convolutions and ROI operators, called one by one as a script calls them.",
+            "\n".join(operators.summary(single["rows"])),
+            f"MXNet is ahead in: {operators.behind(single['rows'])}. All of them: "
+            "[benchmarks/results/operators.md](../benchmarks/results/operators.md).",
         ]
     if executor:
         nodes = executor["microseconds_a_node"]

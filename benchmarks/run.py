@@ -20,6 +20,7 @@ PEERS = {
     "roi": ["torch", "mxnet", "onnx", "mmcv", "paddle", "tf"],
     "roi_start": [],
     "network": ["mxnet"],
+    "operators": ["mxnet"],
     "zoo": ["gluoncv"],
     "zoo_engines": ["gluoncv", "engines"],
     "ranks": [],

@@ -19,12 +19,21 @@ _HAS_PASSES = hasattr(CPUCodegen, "_pass_builder") and hasattr(
 )
 
 
+#: Where a processor has vectors of 512 bits, LLVM makes some of 256 of loops unless it is told otherwise.
+_WIDE = '"prefer-vector-width"="512"'
+
+
 class _KernelLibrary(Library):
     """The code of a kernel.
 
     numba optimises each function by itself first, as far as LLVM can, and then the whole. That what is on the
     stack comes into registers is enough at first, for a fifth of the time.
     """
+
+    def add_ir_module(self, ir_module):
+        for function in ir_module.functions:
+            set.add(function.attributes, _WIDE)  # their own `add` takes none that has a value
+        super().add_ir_module(ir_module)
 
     def _optimize_functions(self, module):
         if not _HAS_PASSES:
