@@ -74,7 +74,6 @@ class Speedometer:
     def __init__(self, batch_size, frequent=50, auto_reset=True):
         self.batch_size, self.frequent, self.auto_reset = batch_size, frequent, auto_reset
         self._since = None
-        self._last = 0
 
     def __call__(self, param):
         count = param.nbatch

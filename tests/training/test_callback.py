@@ -1,5 +1,6 @@
 """Callbacks: when they speak and what they write."""
 
+import itertools
 import sys
 from types import SimpleNamespace
 
@@ -19,19 +20,19 @@ def counted():
     return metric
 
 
-def test_speedometer_speaks_every_few_batches(caplog):
+def test_speedometer_speaks_every_few_batches(caplog, monkeypatch):
     caplog.set_level("INFO")
+    clock = itertools.count(5)  # seconds: it is read at the first batch and for each line
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     meter = mx.callback.Speedometer(batch_size=4, frequent=2)
     metric = counted()
     for nbatch in range(5):
         meter(param(nbatch, metric))
         metric.add(1, 1)
-    assert [r.message.split("\t")[0] for r in caplog.records] == [
-        "Epoch[0] Batch [0-2]",
-        "Epoch[0] Batch [2-4]",
+    assert caplog.messages == [
+        "Epoch[0] Batch [0-2]\tSpeed: 8.00 samples/sec\taccuracy=0.750000",
+        "Epoch[0] Batch [2-4]\tSpeed: 8.00 samples/sec\taccuracy=1.000000",  # since the line before
     ]
-    assert caplog.records[0].message.endswith("accuracy=0.750000")
-    assert caplog.records[1].message.endswith("accuracy=1.000000")  # since the line before
     caplog.clear()
     meter(param(0, epoch=1))
     meter(param(2, epoch=1))
@@ -42,9 +43,10 @@ def test_speedometer_without_reset(caplog):
     caplog.set_level("INFO")
     meter = mx.callback.Speedometer(1, 1, auto_reset=False)
     metric = counted()
-    meter(param(0, metric))
-    meter(param(1, metric))
+    for nbatch in range(3):
+        meter(param(nbatch, metric))
     assert "Batch [0-1]" in caplog.text
+    assert "Batch [0-2]" in caplog.text
     assert metric.num_inst == 2
 
 
@@ -57,23 +59,31 @@ def test_log_train_metric(caplog):
     callback(param(2, metric))
     assert caplog.messages == ["Iter[0] Batch[2] Train-accuracy=0.500000"]
     assert metric.num_inst == 0
+    callback(param(4))
+    assert len(caplog.messages) == 1, "there is no metric"
+    metric = counted()
+    mx.callback.log_train_metric(2)(param(2, metric))
+    assert metric.num_inst == 2
 
 
 def test_validation_metrics(caplog):
     caplog.set_level("INFO")
-    mx.callback.LogValidationMetricsCallback()(param(0, counted(), epoch=3))
+    for metric in (None, counted()):
+        mx.callback.LogValidationMetricsCallback()(param(0, metric, epoch=3))
     assert caplog.messages == ["Epoch[3] Validation-accuracy=0.500000"]
 
 
 def test_progress_bar_with_tqdm(capsys):
     pytest.importorskip("tqdm")
     bar = mx.callback.ProgressBar(total=3)
-    for epoch in range(2):
-        for nbatch in range(3):
+    for epoch, batches in enumerate((3, 2, 4)):
+        for nbatch in range(batches):
             bar(param(nbatch, counted(), epoch))
     text = capsys.readouterr().err
     assert "epoch 0: 100%" in text
-    assert "epoch 1: 100%" in text
+    assert "epoch 1:  67%" in text
+    assert "epoch 2: 100%" in text
+    assert "4/3" not in text
     assert "accuracy=0.5" in text
 
 

@@ -33,8 +33,11 @@ def test_resuming_in_the_middle_gives_the_same_rate(row):
             "step must be a number of at least 1, got 0",
         ),
         (lambda: lr_scheduler.FactorScheduler(2, factor=1.5), "FactorScheduler: factor must be at most 1"),
-        (lambda: lr_scheduler.MultiFactorScheduler([3, 2]), "step must be a rising list of numbers"),
+        (lambda: lr_scheduler.FactorScheduler("2"), "step must be a number of at least 1, got '2'"),
+        (lambda: lr_scheduler.MultiFactorScheduler([3, 3]), "step must be a rising list of numbers"),
         (lambda: lr_scheduler.MultiFactorScheduler([]), "step must be a rising list of numbers"),
+        (lambda: lr_scheduler.MultiFactorScheduler([0, 3]), "step must be a number of at least 1, got 0"),
+        (lambda: lr_scheduler.MultiFactorScheduler([3], 1.5), "MultiFactorScheduler: factor must be at most"),
         (lambda: lr_scheduler.PolyScheduler(1.5), "PolyScheduler: max_update must be a whole number"),
         (
             lambda: lr_scheduler.CosineScheduler(5, warmup_steps=5),
