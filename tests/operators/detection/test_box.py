@@ -308,5 +308,11 @@ def test_code_errors():
     with pytest.raises(DTypeError, match=r"anchors must have the dtype of data, float32, got float64"):
         run("_contrib_box_decode", [zeros, zeros[:1].astype(np.float64)])
     flat = np.zeros((2, 5), np.float32)
-    with pytest.raises(ShapeError, match=r"matches must have shape \(2, 5\), got \(2, 4\)"):
-        run("_contrib_box_encode", [flat, flat[:, :4], zeros, zeros, flat[0, :4], flat[0, :4]])
+    right = [flat, flat, zeros, zeros, flat[0, :4], flat[0, :4]]
+    for i, wrong, text in (
+        (1, flat[:, :4], r"matches must have shape \(2, 5\), got \(2, 4\)"),
+        (3, zeros[:1], r"refs must have shape \(2, refs, 4\), got \(1, 5, 4\)"),
+        (5, flat[0], r"stds must have shape \(4,\), got \(5,\)"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            run("_contrib_box_encode", [*right[:i], wrong, *right[i + 1 :]])
