@@ -78,7 +78,7 @@ def test_nd_image(golden, picture, name, dtype):
     np.testing.assert_array_equal(data.asnumpy(), picture.asnumpy())
     target = mx.nd.zeros(found.shape, dtype=dtype)
     if name == "resize":
-        assert mx.nd.image.resize(data, (9, 5), out=target) is target
+        assert mx.nd.image.resize(data, (9, 5), True, out=target) is target  # which two lengths decide
         np.testing.assert_array_equal(target.asnumpy(), found)
 
 
@@ -257,6 +257,11 @@ def test_record_files_in_parts_shuffled_and_with_labels_of_a_list(files, records
     (tmp_path / "a.lst").write_text("".join(lines))
     labelled = mx.image.ImageIter(1, (3, 10, 9), path_imglist=str(tmp_path / "a.lst"), **more)
     assert [batch.label[0].asscalar() for batch in labelled] == [0.5, 1.5, 2.5, 3.5, 4.5]
+    several = [[number, 7, f"{number}.png"] for number in range(2)]
+    wide = mx.image.ImageIter(
+        2, (3, 10, 9), label_width=2, imglist=several, path_root=files, aug_list=more["aug_list"]
+    )
+    assert next(wide).label[0].asnumpy().tolist() == [[0, 7], [1, 7]]
 
 
 def test_iterators_say_what_they_need(files):
@@ -335,6 +340,10 @@ def test_crops(golden, picture):
         assert list(place) == golden[f"place_{name}"].tolist()
         np.testing.assert_array_equal(part.asnumpy(), golden[f"crop_{name}"], err_msg=name)
     np.testing.assert_array_equal(mx.image.resize_short(picture, 10).asnumpy(), golden["short"])
+    for proportions in (1 / 9, 9):  # a part of all of the area is too high, or too wide
+        part, place = mx.image.random_size_crop(picture, (7, 5), 1.0, (proportions, proportions))
+        assert list(place) == golden["place_7x5"].tolist()
+        np.testing.assert_array_equal(part.asnumpy(), golden["crop_7x5"])
 
 
 def test_sizes_that_fit_by_hand():
@@ -359,10 +368,10 @@ def test_errors(picture):
         mx.image.imresize(picture, 0, 3)
     with pytest.raises(mx.MXNetError, match="interp must be 0, 1, 2, 3, 4, 9 or 10, got 5"):
         mx.image.imresize(picture, 4, 4, 5)
-    with pytest.raises(
-        mx.MXNetError, match="src must be an NDArray of height, width and channels, got shape"
-    ):
-        mx.image.resize_short(mx.nd.ones((3, 4)), 2)
+    for name, more in (("resize_short", (2,)), ("fixed_crop", (0, 0, 1, 1)), ("center_crop", ((2, 2),))):
+        words = f"{name}: src must be an NDArray of height, width and channels, got shape"
+        with pytest.raises(mx.MXNetError, match=words):
+            getattr(mx.image, name)(mx.nd.ones((3, 4)), *more)
     for kind in (FileNotFoundError, mx.MXNetError):
         with pytest.raises(kind, match=r"none\.png: No such file"):
             mx.image.imread("none.png")

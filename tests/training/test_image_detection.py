@@ -77,10 +77,13 @@ def test_two_iterators_take_the_larger_label_shape(listed):
     small.auglist = mx.image.CreateDetAugmenter((3, 10, 8))
     small.reset()
     assert next(small).data[0].shape == (2, 3, 10, 8)
+    assert small.data_shape == (3, 10, 8)
     with pytest.raises(ValueError, match="reduce label count from 4 to 2"):
         small.reshape(label_shape=(2, 6))
     with pytest.raises(ValueError, match="object width inconsistent: 6 vs 5"):
         small.reshape(label_shape=(4, 5))
+    with pytest.raises(ValueError, match="label_shape should have length 2"):
+        small.reshape(label_shape=(4, 6, 1))
 
 
 def test_images_with_their_boxes_drawn(listed):
@@ -115,6 +118,19 @@ def test_ranges_without_effect_warn_and_do_nothing(listed):
         found = augmenter(image, label)
         assert found[0] is image
         assert found[1] is label
+
+
+@pytest.mark.parametrize("colour", [0, 7, (7, 8, 9)])
+def test_what_is_padded_has_one_colour(colour):
+    pad = mx.image.DetRandomPadAug(area_range=(3.0, 4.0), pad_val=colour)
+    image, label = mx.nd.ones((40, 60, 3)), np.array([[0, 0, 0, 1, 1]], np.float32)
+    random.seed(0)
+    larger, ((_, left, top, *_),) = pad(image, label)
+    pixels = larger.asnumpy()
+    y, x = round(top * pixels.shape[0]), round(left * pixels.shape[1])
+    assert (pixels[y : y + 40, x : x + 60] == 1).all()
+    pixels[y : y + 40, x : x + 60] = colour
+    assert (pixels == colour).all()
 
 
 def test_augmenters_refuse_what_they_cannot_hold():

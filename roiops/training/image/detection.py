@@ -117,9 +117,7 @@ class _DetRandomAreaAug(DetAugmenter):
     def _proportions(self):
         """A random width over height for each attempt."""
         for _ in range(self.max_attempts if self.enabled else 0):
-            ratio = random.uniform(*self.aspect_ratio_range)
-            if ratio > 0:
-                yield ratio
+            yield random.uniform(*self.aspect_ratio_range)
 
 
 def _pair(name, what, given):
@@ -251,7 +249,7 @@ class DetRandomPadAug(_DetRandomAreaAug):
         self.pad_val = pad_val
 
     def __call__(self, src, label):
-        height, width, channels = src.shape
+        height, width = src.shape[:2]
         found = self._larger(height, width)
         if found is None:
             return src, label
@@ -259,9 +257,8 @@ class DetRandomPadAug(_DetRandomAreaAug):
         label = label.copy()
         label[:, (1, 3)] = (label[:, (1, 3)] * width + x) / w
         label[:, (2, 4)] = (label[:, (2, 4)] * height + y) / h
-        colour = self.pad_val if isinstance(self.pad_val, list | tuple) else (self.pad_val,) * channels
         below, beside = h - y - height, w - x - width
-        return copyMakeBorder(src, y, below, x, beside, _CONSTANT_BORDER, values=colour), label
+        return copyMakeBorder(src, y, below, x, beside, _CONSTANT_BORDER, values=self.pad_val), label
 
     def _larger(self, height, width):
         """Where in what larger image the image is: left, top, width and height; None where none is found."""
@@ -484,10 +481,8 @@ class ImageDetIter(ImageIter):
         if width != other_width:
             raise ParamError(f"sync_label_shape: objects of {width} numbers and of {other_width}")
         rows = max(own, other)
-        if rows > own:
-            self.reshape(None, (rows, width))
-        if rows > other:
-            it.reshape(None, (rows, width))
+        for each in (self, it):
+            each.reshape(None, (rows, width))
         if verbose and own != other:
             logging.info("Resized label_shape to (%d, %d).", rows, width)
         return it
