@@ -375,6 +375,8 @@ def test_errors(picture):
     for kind in (FileNotFoundError, mx.MXNetError):
         with pytest.raises(kind, match=r"none\.png: No such file"):
             mx.image.imread("none.png")
+    with pytest.raises(mx.MXNetError, match=r"mean must be True or an array of 1 or 3 numbers, got \[1\]"):
+        mx.image.CreateAugmenter((3, 4, 4), mean=[1])
     with pytest.raises(mx.MXNetError, match="copyMakeBorder: type must be 0 to 4, got 5"):
         mx.image.copyMakeBorder(picture, 1, 1, 1, 1, type=5)
 

@@ -148,8 +148,10 @@ def test_each_limit_of_crops_counts_by_itself(files, limits, shown):
     """A part of 0.6 x 0.6 shows 0.35 x 0.35 of a box of 0.5 x 0.5: it is 0.1225 of 0.4875, 0.36 and 0.25."""
     batches = boxes_of(files, rand_crop_prob=1.0, **limits)
     box = np.array([[1, 0.25, 0.25, 0.75, 0.75]], np.float32)
-    kept = batches._kept(box, batches._samplers[0], 0.0, 0.0, 0.6, 0.6)
-    assert (kept is not None) == shown
+    sampler, part = batches._samplers[0], (0.0, 0.4, 0.6, 0.6)
+    assert (batches._kept(box, sampler, *part) is not None) == shown
+    assert batches._kept(box - np.float32([0, 0, 0.2, 0, 0.2]), sampler, *part) is None, "its centre is above"
+    assert batches._kept(box[:0], sampler, *part) is not None, "any part will do where there are no boxes"
 
 
 def test_boxes_of_a_part_and_of_a_larger_picture():
