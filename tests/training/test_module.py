@@ -10,6 +10,7 @@ from golden_files import GOLDEN, load
 
 import roiops as mx
 from roiops.errors import DataError, DeviceError, FormatError, GraphError, ParamError, ShapeError
+from roiops.training.module.executor_group import split_batch
 
 with np.load(GOLDEN / "optimizer" / "network.npz") as file:
     SYMBOLS = [case.get("symbol") for case in json.loads(str(file["meta"]))["cases"]]
@@ -585,6 +586,14 @@ def test_a_batch_for_each_device():
     module.forward(batches)
     fed = [each.arg_dict["data"].asnumpy()[0, 0] for each in module._exec_group.execs]
     assert fed == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("size", "loads", "ends"),
+    [(7, [1, 1, 1], [2, 4, 7]), (8, [1, 1, 1], [3, 6, 8]), (10, [3, 1, 1], [6, 8, 10])],
+)
+def test_rows_of_devices_as_in_mxnet(size, loads, ends):
+    assert [each.stop for each in split_batch(size, loads)] == ends
 
 
 def test_a_batch_too_small_for_its_devices():
