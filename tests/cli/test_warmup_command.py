@@ -1,6 +1,7 @@
 """``roiops warmup``: what it compiles, and what it says."""
 
 import contextlib
+import sys
 
 import numba
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import roiops as mx
 from roiops import cli, compiling
 from roiops.kernels import claims
+from roiops.warmup import names as names_of_all
 from roiops.warmup import run_once
 
 
@@ -32,6 +34,25 @@ def test_a_model_is_warmed_up_from_its_graph_alone(model, capsys):
     assert f"one model, or operators, at a time: {model} is a model" in capsys.readouterr().err
     assert cli.main(["warmup", model, "--shape", "dta=1,2,3,4"]) == 1
     assert "'dta' is not an input of the graph; did you mean 'data'?" in capsys.readouterr().err
+
+
+def test_operators_are_warmed_up_by_name(capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        sys.modules["roiops.warmup"], "warmup", lambda name, dtypes: asked.append((name, dtypes))
+    )
+    command = ["warmup", "--jobs", "1", "_contrib_RROIAlign", "PSROIPooling"]
+    assert cli.main([*command, "--dtype", "float64"]) == 0
+    assert cli.main(command) == 0
+    names = "contrib.RROIAlign", "PSROIPooling"
+    assert asked == [(name, [dtype]) for dtype in ("float64", "float32") for name in names]
+    assert capsys.readouterr().out == "the kernels of 2 operators are compiled\n" * 2
+    asked.clear()
+    monkeypatch.setattr("roiops.kernels.jit.cache_folder", lambda: None)
+    assert cli.main(command[:3]) == 1
+    assert [name for name, _ in asked] == names_of_all()
+    words = f"the kernels of {len(asked)} operators compile, but none are kept: ROIOPS_CACHE=0, or no folder"
+    assert words in capsys.readouterr().err
 
 
 def _refuse():
