@@ -136,18 +136,15 @@ def _fill(executor) -> None:
 
 def _by_operator(symbol, executor, forward, seconds) -> list[dict]:
     """Time from one operator's end to the next one's, summed over the nodes of each operator."""
-    order = topological_order(symbol.heads)
-    kinds = {node.name: node.op for node in order if not node.is_variable}
-    sums = {kind: [] for kind in kinds.values()}
+    nodes = [node for node in topological_order(symbol.heads) if not node.is_variable]
+    kinds = {node.output_name(i): node.op for node in nodes for i in range(node.num_outputs)}
+    sums = {node.op: [] for node in nodes}
     end = time.perf_counter() + seconds
     state = {}
 
     def after(name, _):
-        node = name.rsplit("_", 1)[0]
-        now = time.perf_counter()
-        kind = kinds.get(node)
-        if kind is not None:
-            state["sums"][kind] = state["sums"].get(kind, 0.0) + now - state["last"]
+        now, kind = time.perf_counter(), kinds[name]
+        state["sums"][kind] = state["sums"].get(kind, 0.0) + now - state["last"]
         state["last"] = now
 
     executor.set_monitor_callback(after)
@@ -159,7 +156,7 @@ def _by_operator(symbol, executor, forward, seconds) -> list[dict]:
             sums[kind].append(value * 1e3)
         passes += 1
     executor.set_monitor_callback(None)
-    counts = Counter(kinds.values())
+    counts = Counter(node.op for node in nodes)
     measured = ((kind, times) for kind, times in sums.items() if times)
     rows = [_row(f"  {kind} x{counts[kind]}", statistics.median(t), len(t)) for kind, t in measured]
     return sorted(rows, key=lambda row: -row["median_ms"])

@@ -918,6 +918,15 @@ def test_bench_of_a_model(roiops, model):
     assert "FullyConnected" in names
 
 
+def test_bench_has_operators_whose_outputs_have_long_names(roiops, tmp_path):
+    targets = mx.sym.contrib.MultiBoxTarget(*map(mx.sym.Variable, "abc"), name="targets")
+    targets.save(str(tmp_path / "net-symbol.json"))
+    shapes = ["--shape", "a=1,5,4", "--shape", "b=2,3,5", "--shape", "c=2,4,5"]
+    code, out, _ = roiops("bench", tmp_path / "net", *shapes, "--operators", "--seconds", "1e-9")
+    assert code == 0
+    assert "MultiBoxTarget x1 " in out
+
+
 def test_bench_of_an_operator(roiops):
     code, out, _ = roiops("bench", "--match", "ROIPooling", "--rois", 3, "--seconds", "1e-9")
     assert code == 0
