@@ -83,7 +83,6 @@ class SharedModel(contextlib.AbstractContextManager):
 
     def open(self):
         """The model, its arrays in the shared memory. What is written there stays in this process."""
-        buffers = []
         if self._places and self._places[-1][1]:
             with open(self._path, "rb") as file:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
