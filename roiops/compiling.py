@@ -75,7 +75,7 @@ def as_soon_as_compiling(call):
 
 def _can_start() -> bool:
     """Whether this program may start processes of Python that are of use to it."""
-    is_python = Path(sys.executable or "").name.startswith(("python", "pypy")) and not hasattr(sys, "frozen")
+    is_python = Path(sys.executable or "").name.startswith("python") and not hasattr(sys, "frozen")
     ranks = "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"
     is_rank = any(name in os.environ for name in ranks)  # the others do the same
     return is_python and not is_rank and claims.CAN_SHARE and os.environ.get("ROIOPS_CACHE") != "0"

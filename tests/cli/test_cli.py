@@ -672,6 +672,11 @@ def test_an_input_comes_from_one_place(roiops, model, picture, tmp_path):
     assert (code, "--preset is for pictures: --input NAME=PICTURE" in err) == (2, True)
     code, _, err = roiops("convert", *model, tmp_path / "n.onnx", "--check", "--input", "data=1,2")
     assert (code, "values are JSON, in brackets: 'data=[[1,2]]'" in err) == (2, True)
+    shape = "--shape", "data=N,3,4,4", "--check"
+    code, out, _ = roiops(
+        "convert", *model, tmp_path / "n.onnx", *shape, "--outputs", "mean_output,fc_output"
+    )
+    assert (code, "mean_output" in out, "fc_output" in out, "softmax" in out) == (0, True, True, False)
 
 
 def test_convert_names_the_file_that_cannot_be_written(roiops, model, tmp_path, monkeypatch):
@@ -882,6 +887,7 @@ def test_doctor(roiops):
     assert code == 0
     for title in ("Python and packages", "Processor", "Threads", "BLAS of NumPy", "GPU", "Settings", "Trial"):
         assert title in out
+    assert re.search(r"means of ROIs +scalars, lanes, channels_last\n", out)
     assert out.rstrip().endswith("Everything that was tried works.")
 
 

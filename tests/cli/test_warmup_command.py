@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+from types import SimpleNamespace
 
 import numba
 import pytest
@@ -29,6 +30,9 @@ def test_a_model_is_warmed_up_from_its_graph_alone(model, capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["warmup", model])
     assert "roiops warmup: error: --shape is needed for data (" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["warmup", model, "--dtype", "float32"])
+    assert "--dtype is for operators; a model has its own" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         cli.main(["warmup", model, "ROIPooling"])
     assert f"one model, or operators, at a time: {model} is a model" in capsys.readouterr().err
@@ -92,3 +96,7 @@ def test_other_processes_help_only_where_something_has_to_be_compiled(model, mon
         started.clear()
         assert cli.main([*command, jobs]) == 0
         assert started == asked, "for what a kernel calls by an address"
+    started.clear()
+    monkeypatch.setattr(compiling, "_running", [SimpleNamespace(poll=lambda: None)])
+    assert cli.main([*command, "2"]) == 0
+    assert started == [], "there is one that runs"
