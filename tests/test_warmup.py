@@ -27,6 +27,12 @@ def test_names_and_seconds():
 def test_every_roi_operator_is_known():
     """By the table of dialects; each of them is compiled by the command, not here, where it takes minutes."""
     assert set(warmup.names()) == {row.operator for row in TABLE.values()}
+    pooled = {
+        (get(name).name, getattr(get(name).create(params), "takes_maximum", False))
+        for name, every in warmup._examples().items()
+        for params in every
+    }
+    assert {("ROIAlign", True), ("ROIAlign", False), ("ROIPooling", True)} <= pooled
 
 
 def test_an_operator_goes_by_all_its_names():

@@ -749,7 +749,8 @@ def test_pictures_of_several_sizes_have_outputs_that_do_not_fit_together(roiops,
     code, _, err = roiops("run", *model, pictures, "--output", tmp_path / "o.npz")
     assert code == 1
     assert "--resize brings them to one, a .jsonl file takes them all" in err
-    assert roiops("run", *model, pictures, "--output", tmp_path / "o.npz", "--resize", "2x2")[0] == 0
+    code, out, _ = roiops("run", *model, pictures, "--output", tmp_path / "o.npz", "--resize", "2x2")
+    assert (code, re.findall(r"(\w+\.png):\n", out)) == (0, ["a.png", "b.png", "c.png"])
     with np.load(tmp_path / "o.npz") as file:
         assert file["softmax_output"].shape == (3, 6)
 
