@@ -155,6 +155,9 @@ def test_mxnets_test_store():
     values = [ones(), ones()]
     store.pushpull(1, values)
     assert (values[1].asnumpy() == 2).all()
+    store.pushpull(1, values, out=out)
+    assert (out.asnumpy() == 4).all()
+    assert (values[1].asnumpy() == 2).all()
     assert not store.is_capable("optimizer")
     with pytest.raises(NotImplementedError):
         store.set_optimizer(mx.optimizer.create("sgd"))

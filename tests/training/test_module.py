@@ -547,6 +547,7 @@ def test_two_devices_train_as_one_does(options):
     (parts,) = two.get_outputs(merge_multi_context=False)
     assert [part.context for part in parts] == TWO
     assert [part.shape[0] for part in parts] == rows
+    assert two.output_shapes == one.output_shapes == [(two.output_names[0], two.get_outputs()[0].shape)]
 
 
 def test_the_environment_takes_the_optimizer_out_of_the_store(monkeypatch):
@@ -576,8 +577,13 @@ def test_metrics_and_head_gradients_are_sliced_too():
     grads = [each.grad_dict["fc_weight"].asscalar() for each in module._exec_group.execs]
     assert grads == [1 + 20, 300 + 4000]
     metric = mx.metric.Accuracy()
-    trained(TWO, 1).update_metric(metric, [mx.nd.zeros((6,))])
+    module = trained(TWO, 1)
+    module.update_metric(metric, [mx.nd.zeros((6,))])
     assert metric.num_inst == 6
+    value = metric.get()
+    metric.reset()
+    module.update_metric(metric, [[mx.nd.zeros((3,))], [mx.nd.zeros((3,))]], pre_sliced=True)
+    assert (metric.num_inst, metric.get()) == (6, value)
 
 
 def test_a_batch_for_each_device():
@@ -586,6 +592,8 @@ def test_a_batch_for_each_device():
     module.forward(batches)
     fed = [each.arg_dict["data"].asnumpy()[0, 0] for each in module._exec_group.execs]
     assert fed == [1, 2]
+    with pytest.raises(DataError, match=r"Module.forward: 3 batches for 2 contexts"):
+        module.forward([*batches, batches[0]])
 
 
 @pytest.mark.parametrize(

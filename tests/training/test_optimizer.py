@@ -147,6 +147,19 @@ def test_langevin_noise_has_the_learning_rate_as_variance():
     assert abs(noise.mean()) < 5 * 0.2 / np.sqrt(noise.size)
     assert noise.std() == pytest.approx(0.2, rel=0.01)
     assert abs(np.corrcoef(noise[1:], noise[:-1])[0, 1]) < 0.02
+    assert abs(np.corrcoef(noise, start)[0, 1]) < 0.02, "the step is as large as expected"
+
+
+@pytest.mark.parametrize(("bounds", "times"), [({"lower_bound": 10}, 2), ({"upper_bound": 1}, 0.2)])
+def test_lamb_takes_the_norm_of_a_weight_within_its_bounds(bounds, times):
+    """It is 5."""
+
+    def step(**bounds):
+        weight = mx.nd.array([3, 4])
+        mx.optimizer.get_updater(mx.optimizer.LAMB(**bounds))(0, mx.nd.array([1, -2]), weight)
+        return weight.asnumpy() - [3, 4]
+
+    np.testing.assert_allclose(step(**bounds), times * step(), rtol=1e-3)
 
 
 def test_decay_and_multipliers_go_by_name():
