@@ -39,7 +39,7 @@ def test_torchvisions_numbers(dtype):
     features["unused"] = torch.randn(2, 5, 3, 3)
     for arguments, keywords in (
         ((list("0123"), 7, 2), {}),
-        ((list("123"), (3, 5), -1), {"canonical_level": 5}),
+        ((list("123"), (3, 5), -1), {"canonical_level": 5, "canonical_scale": 160}),
     ):
         ours, theirs = (each.MultiScaleRoIAlign(*arguments, **keywords) for each in (rt, ops))
         assert repr(ours) == repr(theirs)
