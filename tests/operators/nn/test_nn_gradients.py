@@ -71,6 +71,27 @@ def test_activation(act_type):
     check_operator_gradient("Activation", [normal(3, 4)], {"act_type": act_type})
 
 
+SLOPES = {
+    "relu": lambda x: x > 0,
+    "sigmoid": lambda x: 1 / (2 + np.exp(x) + np.exp(-x)),
+    "tanh": lambda x: 1 - np.tanh(x) ** 2,
+    "softrelu": lambda x: 1 / (1 + np.exp(-x)),
+    "softsign": lambda x: (1 + np.abs(x)) ** -2,
+}
+
+
+@pytest.mark.parametrize("act_type", SLOPES)
+def test_activation_of_a_large_array(act_type):
+    random = np.random.default_rng(4)
+    data, head = (random.standard_normal((3, 70_001), np.float32) for _ in range(2))
+    prop = registry.get("Activation").create({"act_type": act_type})
+    invocation = Invocation(prop, [data])
+    invocation.forward()
+    (gradient,) = invocation.backward([head])
+    expected = head * SLOPES[act_type](np.float64(data))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("act_type", ["leaky", "elu", "selu", "gelu"])
 def test_leaky_relu(act_type):
     check_operator_gradient("LeakyReLU", [normal(3, 4)], {"act_type": act_type})

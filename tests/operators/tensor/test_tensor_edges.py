@@ -22,6 +22,24 @@ def run(name, *arrays, **params):
     return outputs[0] if len(outputs) == 1 else outputs
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_gradients_of_long_rows_are_added_in_the_order_of_the_indices(dtype, threads):
+    random = np.random.default_rng(2)
+    table, head = (
+        random.standard_normal((5, 20_003)).astype(dtype),
+        random.standard_normal((40, 20_003)).astype(dtype),
+    )
+    index = random.integers(0, 5, 40)
+    invocation = invoke("take", table, index)
+    invocation.forward()
+    with mx.kernels.jit.use_threads(threads):
+        gradient = invocation.backward([head])[0]
+    expected = np.zeros(table.shape, np.float32 if dtype == np.float16 else dtype)
+    np.add.at(expected, index, head)
+    assert np.array_equal(gradient, expected.astype(dtype))
+
+
 # -- values worked by hand -------------------------------------------------------------------------------
 
 

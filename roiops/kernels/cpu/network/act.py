@@ -14,6 +14,11 @@ from .recurrent import sigmoid
 
 #: Gradients of fewer numbers stay in a cache from one pass of NumPy to the next.
 _LARGE = 1 << 17
+#: What makes a slope of an output: it is taken from 1, or multiplied by the output.
+_SLOPES = {
+    "tanh": (chain.MULTIPLY, chain.SUBTRACT_FROM),
+    "sigmoid": (chain.SUBTRACT_FROM, chain.MULTIPLY),
+}
 #: Numbers that a thread takes at a time.
 _BLOCK = 1 << 14
 
@@ -69,6 +74,10 @@ def backward(kind, grad_out, out, grad_data):
         return
     if kind == "softrelu" and out.dtype == np.float32:
         curves.evaluate(curves.SOFTRELU_SLOPE, out, grad_data, factors=grad_out)
+        return
+    if kind in _SLOPES and out.size >= _LARGE and all(each.dtype == np.float32 for each in (out, grad_out)):
+        steps = [(code, 1.0 if code == chain.SUBTRACT_FROM else out) for code in _SLOPES[kind]]
+        chain.bind(out, [*steps, (chain.MULTIPLY, grad_out)], grad_data)()
         return
     if kind == "tanh":
         slope = 1 - np.square(out)

@@ -4,7 +4,12 @@ import math
 
 import numpy as np
 
-from ...jit import njit
+from ...jit import njit, num_threads, parallel
+from ...shares import rows_within
+from ..vector import flat_of
+
+#: Columns that are worth a thread of their own.
+_COLUMNS = 64
 
 
 def whole_numbers(indices):
@@ -68,22 +73,26 @@ def flat_index(indices, lengths):
     return flat.reshape(-1)
 
 
-@njit
-def _add_rows(values, index, out):
-    for o in range(out.shape[0]):
+@parallel
+def _add_rows(share, values, index, out):
+    """Threads have other columns, so that each row is summed in the order of ``index``."""
+    outer, rows, width = out.shape
+    first, stop = rows_within(share, 1, width)
+    given, sums = flat_of(values), flat_of(out)
+    for o in range(outer):
         for j in range(index.size):
-            for i in range(out.shape[2]):
-                out[o, index[j], i] += values[o, j, i]
+            at, to = np.uint64((o * index.size + j) * width), np.uint64((o * rows + index[j]) * width)
+            for i in range(np.uint64(first), np.uint64(stop)):
+                sums[to + i] += given[at + i]
 
 
 def add_rows(values, index, out):
     """``out[:, index[j], :] += values[:, j, :]`` for every j in order; float16 is summed in float32."""
-    if out.dtype == np.float16:
-        total = out.astype(np.float32)
-        _add_rows(values.astype(np.float32), index, total)
+    total = out.astype(np.float32) if out.dtype == np.float16 else out
+    threads = max(1, min(num_threads(values.size / 8), out.shape[2] // _COLUMNS))
+    _add_rows.by(threads)(np.ascontiguousarray(values, total.dtype), index, total)
+    if total is not out:
         out[...] = total
-    else:
-        _add_rows(np.ascontiguousarray(values), index, out)
 
 
 def _bits(condition, like):
