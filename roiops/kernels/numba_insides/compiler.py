@@ -32,7 +32,8 @@ class _KernelLibrary(Library):
 
     def add_ir_module(self, ir_module):
         for function in ir_module.functions:
-            set.add(function.attributes, _WIDE)  # their own `add` takes none that has a value
+            if isinstance(function.attributes, set):
+                set.add(function.attributes, _WIDE)  # their own `add` takes none that has a value
         super().add_ir_module(ir_module)
 
     def _optimize_functions(self, module):
