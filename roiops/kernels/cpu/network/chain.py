@@ -10,7 +10,7 @@ import numpy as np
 from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken
 from ..scratch import Repeated
-from .exponential import exp_below_zero
+from .exponential import sigmoid
 
 ADD, SUBTRACT, SUBTRACT_FROM, MULTIPLY, DIVIDE, DIVIDE_INTO = range(6)
 RECTIFY, MAXIMUM, MINIMUM, LEAK, SIGMOID = range(6, 11)
@@ -135,11 +135,10 @@ _by_entries, _by_number = _steps(_entry), _steps(_number)
 @inner
 def _sigmoid(values, count):
     for i in range(np.uint64(count)):
-        power = exp_below_zero(-abs(values[i]))
-        values[i] = (np.float32(1) if values[i] > 0 else power) / (np.float32(1) + power)
+        values[i] = sigmoid(values[i])
 
 
-@inner
+@inner(makes_arrays=False)
 def copy(source, at, target, to, count):
     for i in range(np.uint64(count)):
         target[np.uint64(to) + i] = source[np.uint64(at) + i]

@@ -59,8 +59,9 @@ def _log_softmax(scores, logs):
         top = max(top, np.float64(scores[k]))
     for k in range(scores.size):
         total += math.exp(scores[k] - top)
+    log_of_total = math.log(total)
     for k in range(scores.size):
-        logs[k] = scores[k] - top - math.log(total)
+        logs[k] = scores[k] - top - log_of_total
 
 
 @inner(makes_arrays=False)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ...jit import njit
+from ...jit import inner, njit
 
 #: Added to a small number it rounds it to an integer, which its last bits then hold.
 _ROUND = np.float32(1.5 * 2**23)
@@ -62,6 +62,13 @@ def expm1_below_zero(x):
     """``exp(x) - 1`` of a float32 up to 0."""
     r, power = _split(_LOWEST if x < _LOWEST else x)
     return _expm1_of_small(r) * power + (power - _ONE)
+
+
+@inner(makes_arrays=False)
+def sigmoid(x):
+    """``1 / (1 + exp(-x))`` of a float32."""
+    e = exp_below_zero(-abs(x))
+    return (_ONE if x > _ZERO else e) / (_ONE + e)
 
 
 @njit(fastmath={"contract"})

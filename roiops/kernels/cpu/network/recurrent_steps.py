@@ -21,7 +21,8 @@ import numpy as np
 from ...jit import inner, num_threads, parallel
 from ...shares import within
 from ..vector import FIXED_LANES, flat_of, load, multiply_add, pointer_to, store
-from .exponential import exp_below_zero, expm1_below_zero
+from .chain import copy
+from .exponential import expm1_below_zero, sigmoid
 
 #: Sequences that go side by side, and the results of each that are summed at once.
 ROWS, COLUMNS = 4, 2 * FIXED_LANES
@@ -141,12 +142,6 @@ def _add(values, target):
 
 
 @inner(makes_arrays=False)
-def _put(values, target):
-    for i in range(np.uint64(target.size)):
-        target[i] = values[i]
-
-
-@inner(makes_arrays=False)
 def _multiply_rows(values, others, target):
     for i in range(np.uint64(target.size)):
         target[i] = values[i] * others[i]
@@ -154,11 +149,9 @@ def _multiply_rows(values, others, target):
 
 @inner(makes_arrays=False)
 def _sigmoid(values):
-    one = np.float32(1)
     if values.itemsize == 4:
         for i in range(np.uint64(values.size)):
-            e = exp_below_zero(-abs(np.float32(values[i])))
-            values[i] = (e if values[i] < 0 else one) / (one + e)
+            values[i] = sigmoid(np.float32(values[i]))
     else:
         for i in range(values.size):
             values[i] = 1 / (1 + math.exp(-values[i]))
@@ -181,7 +174,7 @@ def _tanh_forward(share, start, panels, sums, values, states, cells, aside):
     for t, n, given in _in_turn(share, states, False, start, panels, sums):
         _add(given, values[t, n, 0])
         _tanh(values[t, n, 0])
-        _put(values[t, n, 0], states[t + 1, n])
+        copy(values[t, n, 0], 0, states[t + 1, n], 0, states.shape[2])
 
 
 @parallel(makes_arrays=False)
@@ -206,7 +199,7 @@ def _lstm_forward(share, start, panels, sums, values, states, cells, aside):
         _sigmoid(leave)
         for i in range(np.uint64(size)):
             cell[i] = forget[i] * before[i] + enter[i] * candidate[i]
-        _put(cell, tanh)
+        copy(cell, 0, tanh, 0, size)
         _tanh(tanh)
         _multiply_rows(leave, tanh, states[t + 1, n])
 
@@ -220,7 +213,7 @@ def _gru_forward(share, start, panels, sums, values, states, cells, aside):
         _add(given, flat_of(gates)[: 2 * size])
         _sigmoid(reset)
         _sigmoid(update)
-        _put(given[2 * size :], from_state)
+        copy(given, 2 * size, from_state, 0, size)
         for i in range(np.uint64(size)):
             candidate[i] += reset[i] * from_state[i]
         _tanh(candidate)
@@ -304,7 +297,7 @@ def _gru_backward(
         for i in range(np.uint64(size)):
             to_update[i] = grad[i] * (before[i] - candidate[i]) * update[i] * (1 - update[i])
         _through_sigmoid(to_candidate, aside[t, n], reset, to_reset)
-        _put(flat_of(to), flat_of(to_state[t, n]))
+        copy(flat_of(to), 0, flat_of(to_state[t, n]), 0, 3 * size)
         _multiply_rows(to_candidate, reset, to_state[t, n, 2])
         _multiply_rows(grad, update, carry[n])
 
