@@ -78,7 +78,7 @@ class Context(metaclass=_ContextType):
         return (self.device_type, self.device_id) == (other.device_type, other.device_id)
 
     def __hash__(self):
-        return hash((self.device_type, self.device_id))
+        return self.device_id
 
     def __repr__(self):
         return f"{self.device_type}({self.device_id})"

@@ -36,11 +36,12 @@ class Layer(Declared, HybridBlock):
         """Its operator, parameters and arrays, where a call is nothing but a call of that; else None."""
         kind = type(self)
         own = kind.__call__, kind.forward, kind.hybrid_forward
-        if self._forward_pre_hooks or self._forward_hooks or self._active or self.act:
+        if self._forward_pre_hooks or self._forward_hooks or self._active or self.act or own != _OWN:
             return None
-        if own != _OWN or not all(each._data and ctx in each._data for each in self._reg_params.values()):
+        try:
+            return self._op_name, self._kwargs, [each._data[ctx].data for each in self._reg_params.values()]
+        except (TypeError, KeyError):  # not initialised, or not on this device
             return None
-        return self._op_name, self._kwargs, [each._data[ctx].data for each in self._reg_params.values()]
 
     def hybrid_forward(self, F, x, *learned, **by_name):
         out = getattr(F, self._op_name)(x, *learned, *by_name.values(), name=self._node, **self._kwargs)

@@ -2,6 +2,7 @@
 
 import os
 import weakref
+from operator import is_not
 
 import numpy as np
 
@@ -43,13 +44,13 @@ class _BoundGraph:
     def __call__(self, arrays: list[NDArray]) -> list[NDArray]:
         used = [arrays[i] for i, _ in self._inputs]
         ctx = arrays[0].context
-        params = [parameter.data(ctx) for _, parameter in self._params]
+        params = self._arrays(ctx)
         recorded = current.tape is not None and tape.follows([*used, *params])
         wants = tuple(recorded and a._entry is not None and a._entry[0].wants for a in used)
         key = (ctx, recorded, wants, *((a.shape, a.data.dtype) for a in used))
-        arrays_now = [(a, a.grad if recorded else None) for a in params]
-        free = self._executors_for(key, arrays_now)
-        executor = free.pop() if free else self._bind(key, ctx, used, arrays_now)
+        gradients = [a.grad for a in params] if recorded else []
+        free = self._executors_for(key, [*params, *gradients])
+        executor = free.pop() if free else self._bind(key, ctx, used, params, gradients)
         if self._block._callback is not None:
             executor.set_monitor_callback(self._told, self._block._monitor_all)
         with Mode(tape=None):
@@ -67,6 +68,13 @@ class _BoundGraph:
     def __reduce__(self):
         return type(None), ()  # a block that is copied or pickled makes its own
 
+    def _arrays(self, ctx) -> list[NDArray]:
+        """Those of the parameters, as they are now."""
+        try:
+            return [parameter._data[ctx] for _, parameter in self._params]
+        except (TypeError, KeyError):
+            return [parameter.data(ctx) for _, parameter in self._params]  # an error that says what is missing
+
     def _told(self, name, array):
         """Call the block's hook with the name of a value, the operator of its node, and the value."""
         node = name
@@ -79,7 +87,7 @@ class _BoundGraph:
     def _executors_for(self, key, arrays) -> list:
         """Those of a kind that are free, as long as parameters have the arrays that they are bound to."""
         kind = key[:2]
-        if any(map(_differ, arrays, self._held.get(kind, arrays))):
+        if any(map(is_not, arrays, self._held.get(kind, arrays))):
             self._free = {each: pool for each, pool in self._free.items() if each[:2] != kind}
         self._held[kind] = arrays
         free = self._free.pop(key, [])
@@ -88,13 +96,14 @@ class _BoundGraph:
         self._free[key] = free  # the last one used stands last
         return free
 
-    def _bind(self, key, ctx, used, arrays):
+    def _bind(self, key, ctx, used, params, gradients):
         args, grads, requests, aux = {}, {}, {}, {}
         for (_, name), array, wants in zip(self._inputs, used, key[2], strict=True):
             args[name] = wrap(device.empty(array.shape, array.data.dtype, ctx), ctx)
             if wants:
                 grads[name], requests[name] = _zeros_like(array), "write"
-        for (name, parameter), (array, gradient) in zip(self._params, arrays, strict=True):
+        gradients = gradients or [None] * len(params)
+        for (name, parameter), array, gradient in zip(self._params, params, gradients, strict=True):
             (aux if name in self._aux else args)[name] = array.detach()
             if gradient is not None and name not in self._aux:
                 grads[name], requests[name] = gradient, parameter.grad_req
@@ -105,10 +114,6 @@ class _BoundGraph:
         if key[1]:
             executor.keep_for_backward()
         return executor
-
-
-def _differ(one, other) -> bool:
-    return any(a is not b for a, b in zip(one, other, strict=True))
 
 
 class _Backward:

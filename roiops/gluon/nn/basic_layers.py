@@ -1,5 +1,6 @@
 """Containers, dense layers, normalisation, embeddings."""
 
+import copy
 import itertools
 import warnings
 
@@ -26,7 +27,7 @@ class _AtOnce:
 
     def __init__(self, layers: list, x):
         #: The layers themselves are kept, so that no other array can have the id of one of theirs.
-        self._layers, self._key = layers, _key_of(layers, x)
+        self._layers, self._key = layers, copy.deepcopy(_key_of(layers, x))
         names, kwargs, arrays = map(list, zip(*layers, strict=True))
         dense = all(a.dtype == np.float32 and a.flags.c_contiguous for some in arrays for a in some)
         arrays[0] = [x.data, *arrays[0]]
@@ -50,7 +51,7 @@ class _AtOnce:
 
 def _key_of(layers: list, x) -> tuple:
     """The operators of layers, their parameters as they are now, the very arrays, and the shape of data."""
-    return x.shape, [(name, dict(kwargs), list(map(id, arrays))) for name, kwargs, arrays in layers]
+    return x.shape, [(name, kwargs, list(map(id, arrays))) for name, kwargs, arrays in layers]
 
 
 class _Stack:
