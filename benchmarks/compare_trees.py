@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 from network import NETWORKS
 from roi_workloads import WORKLOADS, operators
 
@@ -347,7 +347,7 @@ def main():
     parser.add_argument("--starts", type=int, default=3, help="pairs of processes, one after the other")
     parser.add_argument("--rounds", type=int, default=25, help="in each pair of processes")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row, pass and pair, at most")
-    parser.add_argument("--results", type=Path, default=HERE / "results" / "trees.json")
+    parser.add_argument("--results", type=Path, default=RESULTS / "trees.json")
     parser.add_argument("--report", type=Path, help="write the table of all results")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

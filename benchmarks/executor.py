@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 NODES = 1000
@@ -165,7 +165,7 @@ def main() -> None:
         "microseconds_a_node": {name: round(value, 3) for name, value in medians.items()},
         "chain_internal_bytes": {str(layers): size for layers, size in memory.items()},
     }
-    folder = ROOT / "benchmarks" / "results"
+    folder = RESULTS
     folder.mkdir(exist_ok=True)
     (folder / "executor.json").write_text(json.dumps(record, indent=2) + "\n")
     lines = [

@@ -4,6 +4,10 @@ import os
 import platform
 from pathlib import Path
 
+#: Where benchmarks write: ``BENCHMARK_RESULTS`` names a folder beside ``results/`` for another processor.
+RESULTS = Path(__file__).resolve().parent / "results" / os.environ.get("BENCHMARK_RESULTS", "")
+RESULTS.mkdir(exist_ok=True)
+
 #: Vector instructions by their flag in Linux's list, the widest first.
 _VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 

@@ -24,7 +24,7 @@ import types
 from pathlib import Path
 
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "verify" / "zoo"
@@ -437,7 +437,7 @@ def main():
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:

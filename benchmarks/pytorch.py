@@ -31,7 +31,7 @@ sys.modules["pytorch"] = None
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torchvision  # noqa: E402
-from machine import processor  # noqa: E402
+from machine import RESULTS, processor  # noqa: E402
 from roi_workloads import WORKLOADS, Workload  # noqa: E402
 
 import roiops.torch  # noqa: E402
@@ -100,7 +100,7 @@ class Job:
                 raise SystemExit(f"pytorch.py: {self.workload}, {self.operator}: the results differ")
 
 
-RESULTS = ROOT / "benchmarks" / "results" / "pytorch.json"
+PATH = RESULTS / "pytorch.json"
 LIBRARIES = {"roiops": roiops.torch, "torchvision": torchvision.ops}
 
 
@@ -333,7 +333,7 @@ def save(path, rows, peaks) -> dict:
         )
     path.write_text(json.dumps(report, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(report))
-    if path == RESULTS:
+    if path == PATH:
         write_into_page(report)
     return report
 
@@ -358,7 +358,7 @@ def main():
     parser.add_argument("--memory", action="store_true", help="the peaks only")
     parser.add_argument("--no-memory", action="store_true", help="the times only")
     parser.add_argument("--peak-of", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=PATH)
     parser.add_argument("--processor-time", action="store_true", help="on a busy machine; one thread only")
     args = parser.parse_args()
     if args.processor_time:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAN = ROOT / "examples" / "scale" / "plan_training.py"
@@ -34,7 +34,7 @@ def main() -> None:
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         print(f"{title}\n{done.stdout}", flush=True)
         parts.append(f"## {title}\n\n```\n{done.stdout.strip()}\n```\n")
-    (Path(__file__).parent / "results" / "ranks.md").write_text("\n".join(parts))
+    (RESULTS / "ranks.md").write_text("\n".join(parts))
 
 
 if __name__ == "__main__":

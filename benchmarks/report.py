@@ -11,15 +11,18 @@ import operators
 import ways
 import zoo
 import zoo_engines
+from machine import RESULTS
 from roi_start import table_of_bars
 from roi_workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS, DOCS = ROOT / "benchmarks" / "results", ROOT / "docs"
+DOCS = ROOT / "docs"
 BEGIN, END = "<!-- begin: made by benchmarks/report.py -->", "<!-- end: made by benchmarks/report.py -->"
 
 #: Results of benchmarks/zoo.py, and what is particular in them.
 ZOOS = {"zoo": "", "zoo_avx2": " on AVX2"}
+#: Folders of results of other processors (``BENCHMARK_RESULTS``), and what these are.
+OTHERS = {"zen5": "AMD's Zen 5"}
 KINDS = {
     "align": "bilinear",
     "pool": "integer bins",
@@ -295,6 +298,7 @@ def page() -> str:
             "\n".join(zoo_engines.summary(engines)),
             "Model by model: [benchmarks/results/zoo_engines.md](../benchmarks/results/zoo_engines.md).",
         ]
+    parts += other_processors()
     if single := read("operators"):
         parts += [
             "## Single operators",
@@ -325,14 +329,49 @@ def readme_table() -> str:
         chosen = [row for row in roi["rows"] if (row["direction"], row["threads"]) == (direction, 2)]
         found = {f"{row['operator']}, {row['workload']}": r for row in chosen if (r := ratio(row))}
         rows.append((f"ROI operators, {direction}", "the fastest of six libraries", found))
-    for group, threads, found in zoo.groups(models):
-        if (group, threads) == ("all", 2):
-            found = {name: row["ratio"] for name, row in found.items()}
-            rows.append(("published networks", "MXNet 1.9.1", found))
+    when = {(roi["notes"][0][:10], roi["machine"].partition("; ")[0])}
+    when |= {(each["about"]["date"], each["about"]["machine"]) for each in (models, engines)}
+    machines = "; ".join(f"{machine}, {date}" for date, machine in sorted(when))
+    means = "Geometric means of the others' time by ours: 2 means half the time, below 1 roiops is slower."
+    about = f"{means} Two threads; {machines}. The six: {names_of_peers(roi['rows'])}."
+    return "\n\n".join([table_beside([*rows, *networks_beside()]), about])
+
+
+def networks_beside(folder=".") -> list[tuple]:
+    """What networks are beside, and the ratios by name."""
+    rows = []
+    for name, title in ZOOS.items() if folder in OTHERS else [("zoo", "")]:
+        models = read(f"{folder}/{name}") or {"models": {}}
+        for group, threads, found in zoo.groups(models):
+            if (group, threads) == ("all", 2):
+                found = {name: row["ratio"] for name, row in found.items()}
+                rows.append((f"published networks{title}", "MXNet 1.9.1", found))
+    engines = read(f"{folder}/zoo_engines")
     for (engine, threads), found in zoo_engines.ratios(engines).items():
         if threads == 2:
             about = engines["about"]
             rows.append((f"published networks, {about['chosen']}", about["versions"][engine], found))
+    return rows
+
+
+def other_processors() -> list[str]:
+    """What was measured on them: networks with two threads, and first calls."""
+    parts = []
+    for folder, name in OTHERS.items():
+        models, start = read(f"{folder}/zoo"), read(f"{folder}/roi_start")
+        parts += [
+            f"## On another processor: {name}",
+            f"The same commands with `BENCHMARK_RESULTS={folder}`, {models['about']['date']}, "
+            f"{models['about']['machine']}, two threads; model by model in "
+            f"[benchmarks/results/{folder}](../benchmarks/results/{folder}).",
+            table_beside(networks_beside(folder)),
+            *bars_of_start(start),
+        ]
+    return parts
+
+
+def table_beside(rows) -> str:
+    """Rows of what was run, beside what, and the ratios by name."""
     lines = ["| | beside | times as fast | least | ahead in |", "|---|---|---:|---|---:|"]
     for words, peer, found in rows:
         average, least = geometric_mean(found.values()), min(found, key=found.get)
@@ -341,12 +380,7 @@ def readme_table() -> str:
         lines.append(
             f"| {words} | {peer} | {average} | {found[least]:.2f} ({least.rpartition(':')[2]}) | {ahead} |"
         )
-    when = {(roi["notes"][0][:10], roi["machine"].partition("; ")[0])}
-    when |= {(each["about"]["date"], each["about"]["machine"]) for each in (models, engines)}
-    machines = "; ".join(f"{machine}, {date}" for date, machine in sorted(when))
-    means = "Geometric means of the others' time by ours: 2 means half the time, below 1 roiops is slower."
-    about = f"{means} Two threads; {machines}. The six: {names_of_peers(roi['rows'])}."
-    return "\n".join(lines) + f"\n\n{about}"
+    return "\n".join(lines)
 
 
 def insert(path: Path, text: str) -> None:

@@ -23,7 +23,7 @@ from statistics import geometric_mean
 
 import numba
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 from roi_workloads import WORKLOADS, head_of, operators
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -302,7 +302,7 @@ def main():
     parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=list(WORKLOADS))
     parser.add_argument("--operators", nargs="+", metavar="LABEL", help="only those that begin so")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "roi")
+    parser.add_argument("--out", type=Path, default=RESULTS / "roi")
     args = parser.parse_args()
     chosen = [
         (workload, label)

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -203,7 +203,7 @@ def table_of_bars(rows) -> list[str]:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "roi_start")
+    parser.add_argument("--out", type=Path, default=RESULTS / "roi_start")
     parser.add_argument("--bars", action="store_true", help="only the table of first calls that have a bar")
     args = parser.parse_args()
     kept = args.out.with_suffix(".json")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -82,7 +82,7 @@ def main() -> None:
         f"{ROIS} ROIs and {CHANNELS} channels where they do not vary (1024 channels for the threads).",
         "rows": rows,
     }
-    target = ROOT / "benchmarks" / "results" / "scaling.json"
+    target = RESULTS / "scaling.json"
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "verify" / "zoo")]
@@ -124,7 +124,7 @@ def main() -> None:
     if options.record:
         command = f"`python benchmarks/shares.py --every {options.every} --record`"
         words = f"{command}, {date.today()}, {processor()}: {len(folders)} models; shares are run one by one."
-        target = ROOT / "benchmarks" / "results" / "shares.md"
+        target = RESULTS / "shares.md"
         target.write_text(f"# How evenly work is divided\n\n{words}\n\n{table}\n")
     if options.above:
         for ratio, operator, threads, what, parts, mean in sorted(worse, reverse=True):

@@ -7,11 +7,10 @@ docs/performance.md. A row is the speed of each way that applies to one layer, o
 import datetime
 import json
 import math
-from pathlib import Path
 
-from machine import processor
+from machine import RESULTS, processor
 
-PATH = Path(__file__).resolve().parent / "results" / "ways.json"
+PATH = RESULTS / "ways.json"
 #: What processors with registers of so many float32 numbers are called.
 PROCESSORS = {16: "AVX-512", 8: "AVX2", 4: "128 bits"}
 

@@ -5,7 +5,7 @@
     python benchmarks/zoo.py --resume --minutes 20 # a piece at a time
     python benchmarks/zoo.py --again 0.1           # models of at most 0.1 s once more
     python benchmarks/zoo.py --avx2 --every 4      # both held to AVX2, every 4th model; results in zoo_avx2
-    python benchmarks/zoo.py --results zoo_mine    # of another processor
+    BENCHMARK_RESULTS=zen5 python benchmarks/zoo.py  # of another processor, in results/zen5
     python benchmarks/zoo.py --table               # writes the tables anew from the results
 
 The models are those of verify/check_model_zoo.py, which compares their outputs. MXNet builds each once,
@@ -18,7 +18,7 @@ and turns than slow ones, so that each takes about the same time (``--seconds``)
 the whole process. Of a model that was measured again, the run counts in which both libraries together took
 less time: the one that was disturbed less, whoever was ahead in it. A model that fails in either library is a
 row with what was said. ``--avx2`` takes AVX-512 from numba and from oneDNN. Results go to
-benchmarks/results/zoo.{json,md}, zoo_avx2 or what ``--results`` names; verify/peers.py sets up MXNet.
+benchmarks/results/zoo.{json,md} or zoo_avx2; verify/peers.py sets up MXNet.
 """
 
 import argparse
@@ -37,11 +37,10 @@ from pathlib import Path
 from statistics import geometric_mean
 
 import numpy as np
-from machine import processor
+from machine import RESULTS, processor
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOO = ROOT / "verify" / "zoo"
-RESULTS = ROOT / "benchmarks" / "results"
 sys.path[:0] = [str(ZOO), str(ROOT / "verify")]
 
 import peers  # noqa: E402
@@ -309,7 +308,6 @@ def main():
     )
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth model only")
     parser.add_argument("--avx2", action="store_true", help="hold both libraries to AVX2")
-    parser.add_argument("--results", metavar="NAME", help="where results go: zoo, or zoo_avx2, unless given")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="about how long all turns of a model take"
@@ -322,7 +320,7 @@ def main():
     options = parser.parse_args()
     if options.avx2:
         os.environ.update(AVX2)
-    results = options.results or ("zoo_avx2" if options.avx2 else "zoo")
+    results = "zoo_avx2" if options.avx2 else "zoo"
     path = RESULTS / f"{results}.json"
     result = held_results(path)
     if options.table:
@@ -353,9 +351,7 @@ def main():
         result["about"] = {
             "date": datetime.date.today().isoformat(),
             "machine": f"{processor()}, {os.cpu_count()} cores",
-            "options": " --avx2" * options.avx2
-            + f" --every {options.every}" * (options.every > 1)
-            + (f" --results {options.results}" if options.results else ""),
+            "options": " --avx2" * options.avx2 + f" --every {options.every}" * (options.every > 1),
             "versions": versions(),
         }
         record(result, results)
