@@ -15,13 +15,14 @@ _OTHERS = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
 class Declared:
     """Mixed into a class before its base: ``class Adamax(Declared, Optimizer, takes={"beta1": 0.9})``.
 
-    The arguments are a row: names in order, with defaults. The base gets those that it takes, and any others
-    that are given by name. ``_set_up`` gets those that the base does not name. It may be left out: each then
-    becomes an attribute.
+    The arguments are a row: names in order, with defaults, or with a list of all choices, the default first.
+    The base gets those that it takes, and any others that are given by name. ``_set_up`` gets those that the
+    base does not name. It may be left out: each then becomes an attribute.
     """
 
     _row = inspect.Signature([_OTHERS])
     _of_base = _own = ()
+    _choices: dict = {}
 
     def __init_subclass__(cls, takes=None, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -30,7 +31,9 @@ class Declared:
         named = inspect.signature(super().__init__).parameters
         keeps_any = any(each.kind is each.VAR_KEYWORD for each in named.values())
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        given = [inspect.Parameter(name, kind, default=value) for name, value in takes.items()]
+        cls._choices = {name: each for name, each in takes.items() if isinstance(each, list)}
+        defaults = takes | {name: each[0] for name, each in cls._choices.items()}
+        given = [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
         # A base that keeps whatever it is given, to be made again from it, is not to be given anything else.
         cls._row = cls.__signature__ = inspect.Signature(given if keeps_any else [*given, _OTHERS])
         cls._of_base = [name for name in takes if keeps_any or name in named]
@@ -45,6 +48,11 @@ class Declared:
         bound.apply_defaults()
         given = bound.arguments
         others = given.pop("kwargs", {})
+        for name, choices in self._choices.items():
+            if given[name] not in choices:
+                *firsts, last = map(repr, choices)
+                wanted = f"{', '.join(firsts)} or {last}"
+                raise ParamError(f"{type(self).__name__}: {name} must be {wanted}, got {given[name]!r}")
         if others:
             declares = next((each for each in type(self).__mro__ if "__signature__" in vars(each)), None)
             if declares and (message := _unknown(declares, others)):

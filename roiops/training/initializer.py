@@ -200,14 +200,8 @@ class Normal(Declared, Initializer, takes={"sigma": 0.01}):
 
 
 @register
-class Orthogonal(Initializer):
+class Orthogonal(Declared, Initializer, takes={"scale": 1.414, "rand_type": ["uniform", "normal"]}):
     """Rows (or columns, whichever are fewer) that are orthogonal and have length ``scale``."""
-
-    def __init__(self, scale=1.414, rand_type="uniform"):
-        if rand_type not in ("uniform", "normal"):
-            raise ParamError(f"Orthogonal: rand_type must be 'uniform' or 'normal', got {rand_type!r}")
-        super().__init__(scale=scale, rand_type=rand_type)
-        self.scale, self.rand_type = scale, rand_type
 
     def _init_weight(self, name, arr):
         shape = (arr.shape[0], math.prod(arr.shape[1:]))
@@ -217,7 +211,11 @@ class Orthogonal(Initializer):
 
 
 @register
-class Xavier(Initializer):
+class Xavier(
+    Declared,
+    Initializer,
+    takes={"rnd_type": ["uniform", "gaussian"], "factor_type": ["avg", "in", "out"], "magnitude": 3},
+):
     """Random with a spread that keeps the size of activations, ``sqrt(magnitude / fan)``.
 
     Parameters
@@ -230,14 +228,6 @@ class Xavier(Initializer):
         3 for uniform numbers of variance 1 / fan; 2 for gaussian numbers before ReLU.
     """
 
-    def __init__(self, rnd_type="uniform", factor_type="avg", magnitude=3):
-        if rnd_type not in ("uniform", "gaussian"):
-            raise ParamError(f"Xavier: rnd_type must be 'uniform' or 'gaussian', got {rnd_type!r}")
-        if factor_type not in ("avg", "in", "out"):
-            raise ParamError(f"Xavier: factor_type must be 'avg', 'in' or 'out', got {factor_type!r}")
-        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
-        self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
-
     def _init_weight(self, name, arr):
         shape = arr.shape
         if len(shape) < 2:
@@ -245,7 +235,7 @@ class Xavier(Initializer):
         window = math.prod(shape[2:])
         fan_in, fan_out = shape[1] * window, shape[0] * window
         fan = {"avg": (fan_in + fan_out) / 2, "in": fan_in, "out": fan_out}[self.factor_type]
-        scale = math.sqrt(self.magnitude / fan)
+        scale = math.sqrt(float(self.magnitude) / fan)
         arr[:] = _uniform(shape, scale) if self.rnd_type == "uniform" else _normal(shape, scale)
 
 

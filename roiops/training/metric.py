@@ -250,17 +250,11 @@ class _Gathering(_OwnMetric):
         self._since, self._everything = merge(self._since, batch), merge(self._everything, batch)
 
 
-class _Averaged(_Gathering):
-    """The mean of the updates' scores (``macro``), or the score of all samples (``micro``)."""
-
-    def __init__(self, name, output_names=None, label_names=None, average="macro"):
-        if average not in ("macro", "micro"):
-            raise ParamError(f"{type(self).__name__}: average must be 'macro' or 'micro', got {average!r}")
-        self.average = average
-        super().__init__(name, output_names, label_names, average=average)
+#: The mean of the updates' scores, or the score of all samples.
+_AVERAGES = ["macro", "micro"]
 
 
-class _BinaryMetric(_Averaged):
+class _BinaryMetric(_Gathering):
     """A score of the counts (true positive, false positive, false negative, true negative)."""
 
     _nothing = numpy.zeros(4)
@@ -292,7 +286,7 @@ class _BinaryMetric(_Averaged):
 
 
 @register
-class F1(Declared, _BinaryMetric, takes={"name": "f1", **_NAMES, "average": "macro"}):
+class F1(Declared, _BinaryMetric, takes={"name": "f1", **_NAMES, "average": _AVERAGES}):
     """Harmonic mean of precision and recall of class 1 of two."""
 
     def score(self, hit, wrong, missed, rest):
@@ -300,7 +294,7 @@ class F1(Declared, _BinaryMetric, takes={"name": "f1", **_NAMES, "average": "mac
 
 
 @register
-class MCC(Declared, _BinaryMetric, takes={"name": "mcc", **_NAMES, "average": "macro"}):
+class MCC(Declared, _BinaryMetric, takes={"name": "mcc", **_NAMES, "average": _AVERAGES}):
     """Matthews' correlation coefficient of two classes."""
 
     def score(self, hit, wrong, missed, rest):
@@ -429,14 +423,11 @@ class NegativeLogLikelihood(CrossEntropy, takes={"eps": 1e-12, "name": "nll-loss
 
 @alias("pearsonr")
 @register
-class PearsonCorrelation(_Averaged):
+class PearsonCorrelation(Declared, _Gathering, takes={"name": "pearsonr", **_NAMES, "average": _AVERAGES}):
     """Pearson's correlation: the mean of the batches' (``macro``) or of all values (``micro``)."""
 
     #: A number of pairs, their mean and their scatter matrix.
     _nothing = 0, numpy.zeros(2), numpy.zeros((2, 2))
-
-    def __init__(self, name="pearsonr", output_names=None, label_names=None, average="macro"):
-        super().__init__(name, output_names, label_names, average)
 
     def update(self, labels, preds):
         for label, pred in _pairs_of(labels, preds):
