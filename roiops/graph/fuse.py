@@ -16,14 +16,8 @@ __all__ = ["bind", "fuse"]
 def fuse(program: Program, specs: dict, arrays: dict, keep: set) -> Program:
     """The forward program with operators merged, for inference only.
 
-    Parameters
-    ----------
-    specs : dict
-        ``(shape, dtype)`` of each value.
-    arrays : dict
-        The arrays that are bound already; only dense ones take part.
-    keep : set
-        Values that somebody else reads.
+    ``specs`` has ``(shape, dtype)`` of each value, ``arrays`` those that are bound already, of which only
+    dense ones take part, and ``keep`` the values that somebody else reads.
     """
     readers: dict = {}
     for step in program.forward:

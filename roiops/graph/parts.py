@@ -10,16 +10,9 @@ __all__ = ["find_parts", "in_wholes"]
 def find_parts(forward, specs: dict, bound, keep) -> dict:
     """``{value: (whole, offset)}``: the value is best computed ``offset`` bytes into the memory of ``whole``.
 
-    Parameters
-    ----------
-    forward : list of ForwardStep
-        The steps of an inference.
-    specs : dict
-        ``(shape, dtype)`` of each value.
-    bound : container
-        Values that have their memory already.
-    keep : set
-        Values that somebody else reads, which keep memory of their own.
+    ``forward`` are the steps of an inference, ``specs`` has ``(shape, dtype)`` of each value, ``bound`` are
+    the values that have their memory already, and ``keep`` those that somebody else reads, which keep their
+    own.
     """
     made = {value for step in forward for value in step.outputs}
     reads = Counter()

@@ -26,23 +26,10 @@ def bytes_of(shape, dtype) -> int:
 
 
 def plan(steps: list[Step], nbytes: dict, keep=frozenset()):
-    """Assign values to as little memory as a greedy walk finds.
+    """Assign values to as little memory as a greedy walk finds: the slot of each, and the bytes of each slot.
 
-    Parameters
-    ----------
-    steps : list of Step
-        In order of execution. Values that are not in ``nbytes`` live elsewhere and are skipped.
-    nbytes : dict
-        Size of each value.
-    keep : set
-        Values that must stay valid to the end.
-
-    Returns
-    -------
-    slots : dict
-        Slot number of each value.
-    sizes : list of int
-        Bytes of each slot.
+    The steps are in order of execution. Values without a size in ``nbytes`` live elsewhere and are skipped;
+    those in ``keep`` must stay valid to the end.
     """
     last_use = {}
     for i, step in enumerate(steps):

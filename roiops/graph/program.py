@@ -112,20 +112,10 @@ class Program:
 
 
 def build(order, heads, grad_req: dict[str, str], device, merged: bool = False) -> Program:
-    """The program of a graph.
+    """The program of a graph, whose nodes are in order, inputs before users.
 
-    Parameters
-    ----------
-    order : list of Node
-        All nodes, inputs before users.
-    heads : list of (Node, int)
-        The outputs.
-    grad_req : dict
-        ``write``, ``add`` or ``null`` for each argument.
-    device : Context
-        Where it will run; an operator that cannot is an error here.
-    merged : bool
-        Whether operators that can do the ReLU after them as well, forward and backward.
+    An operator that cannot run on ``device`` is an error here. If ``merged``, operators that can do the ReLU
+    after them as well, forward and backward.
     """
     forward = _forward(order, heads, device)
     if merged:

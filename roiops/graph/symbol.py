@@ -698,18 +698,11 @@ def Variable(
     profiler_scope=None,
     **kwargs,
 ) -> Symbol:
-    """A named input of a graph.
+    """A named input of a graph; arrays are bound under its name.
 
-    Parameters
-    ----------
-    name : str
-        Its name, under which arrays are bound.
-    attr : dict of str, optional
-        Further attributes.
-    shape, dtype, init : optional
-        What binding should take it to be, and how a module should fill it.
-    lr_mult, wd_mult : float, optional
-        Factors on the learning rate and the weight decay.
+    ``shape`` and ``dtype`` are what binding should take it to be, ``init`` how a module should fill it,
+    ``lr_mult`` and ``wd_mult`` factors on the learning rate and the weight decay, ``attr`` further
+    attributes.
     """
     if not isinstance(name, str) or not name:
         raise GraphError(f"Variable: name must be a string that is not empty, got {name!r}")

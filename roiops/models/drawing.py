@@ -48,16 +48,10 @@ def _around(one: int, other: int, places: int) -> int:
 
 
 def draw(image, reading: Reading, place: Placement | None = None):
-    """A copy of ``image`` with what was found in it; a small one is enlarged so that labels can be read.
+    """A copy of ``image``, a Pillow image, with what was found in it.
 
-    Parameters
-    ----------
-    image : PIL.Image.Image
-        The picture.
-    reading : Reading
-        What the network said about it.
-    place : Placement, optional
-        Where the picture lies in the network's input, for a segmentation.
+    A small one is enlarged so that labels can be read. ``place`` is where the picture lies in the network's
+    input, for a segmentation.
     """
     pillow = _pillow()
     factor = max(1, -(-_LEAST_SIDE // max(image.size)))

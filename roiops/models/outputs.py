@@ -170,14 +170,8 @@ def read_outputs(
 ) -> list[Reading]:
     """A reading for each picture of a batch.
 
-    Parameters
-    ----------
-    outputs : dict of numpy.ndarray
-        The outputs by name, in the graph's order.
-    places : list of Placement
-        Where each picture lies in the network's input.
-    settings : Settings, optional
-        How they are read.
+    ``outputs`` are by name, in the graph's order; ``places`` are where each picture lies in the network's
+    input.
     """
     readings = _read(outputs, places, settings or Settings())
     for row, reading in enumerate(readings):

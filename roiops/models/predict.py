@@ -231,10 +231,8 @@ class PictureModel(archive.ArchivedModel):
     def predict(self, pictures) -> list[Prediction]:
         """What is in these pictures, in their order.
 
-        Parameters
-        ----------
-        pictures : list of path, PIL.Image or array (height, width, 3)
-            Files or images. Arrays are RGB, with values from 0 to 255. A path alone is one picture.
+        They are files, Pillow's images or arrays (height, width, 3): RGB, with values from 0 to 255. A path
+        alone is one picture.
         """
         if isinstance(pictures, str | os.PathLike):
             pictures = [pictures]

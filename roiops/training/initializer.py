@@ -49,16 +49,9 @@ _BY_NAME = {
 
 
 class InitDesc(str):
-    """A parameter's name together with its attributes.
+    """A parameter's name together with its attributes; ``__init__`` among them overrides the initializer.
 
-    Parameters
-    ----------
-    name : str
-        The name.
-    attrs : dict of str, optional
-        The variable's attributes; ``__init__`` among them overrides the initializer.
-    global_init : Initializer, optional
-        The initializer of the whole network.
+    ``global_init`` is the initializer of the whole network.
     """
 
     def __new__(cls, name, attrs=None, global_init=None):
@@ -264,14 +257,8 @@ class Bilinear(Declared, Initializer, takes={}):
 class Load:
     """Take arrays from a ``.params`` file or a dict, and the others from ``default_init``.
 
-    Parameters
-    ----------
-    param : str or dict of NDArray
-        The file or the arrays; the prefixes ``arg:`` and ``aux:`` are dropped.
-    default_init : Initializer, optional
-        For names that are not there; without it they are an error.
-    verbose : bool
-        Whether to log where each array came from.
+    The prefixes ``arg:`` and ``aux:`` of their names are dropped. Without ``default_init`` a name that is not
+    there is an error. With ``verbose`` it is logged where each array came from.
     """
 
     def __init__(self, param, default_init=None, verbose=False):
@@ -301,14 +288,9 @@ class Load:
 
 
 class Mixed:
-    """The initializer of the first regular expression that matches the start of the name.
+    """For each name the initializer of the first regular expression that matches its start.
 
-    Parameters
-    ----------
-    patterns : list of str
-        Regular expressions; ``".*"`` last catches the rest.
-    initializers : list of Initializer
-        One for each pattern.
+    ``".*"`` as the last of the patterns catches the rest.
     """
 
     def __init__(self, patterns, initializers):

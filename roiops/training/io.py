@@ -29,18 +29,9 @@ __all__ = [
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
-    """Name and shape of an input, with its dtype and layout as attributes.
+    """Name and shape of an input, in a batch, with its dtype and layout as attributes.
 
-    Parameters
-    ----------
-    name : str
-        The name of the variable it feeds.
-    shape : tuple of int
-        The shape of a batch.
-    dtype : dtype
-        The type of its numbers.
-    layout : str
-        One letter a dimension; ``N`` is the batch.
+    The layout has one letter a dimension; ``N`` is the batch.
     """
 
     def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
@@ -76,18 +67,9 @@ def descriptions(shapes) -> list[DataDesc]:
 class DataBatch:
     """One batch: lists of arrays.
 
-    Parameters
-    ----------
-    data, label : list of NDArray
-        The inputs and the labels.
-    pad : int, optional
-        How many samples at the end only fill up the batch.
-    index : numpy.ndarray, optional
-        Which samples these are.
-    bucket_key : optional
-        Which network of a BucketingModule takes it.
-    provide_data, provide_label : list of DataDesc, optional
-        Descriptions, where they differ from the iterator's.
+    ``pad`` is how many samples at the end only fill up the batch, ``index`` which samples these are,
+    ``bucket_key`` which network of a BucketingModule takes it. Descriptions are given where they differ from
+    the iterator's.
     """
 
     def __init__(
@@ -351,14 +333,7 @@ class NDArrayIter(DataIter):
 class ResizeIter(BatchIter):
     """Another iterator with ``size`` batches an epoch, started anew in between where it is shorter.
 
-    Parameters
-    ----------
-    data_iter : DataIter
-        The iterator.
-    size : int
-        Batches in an epoch.
-    reset_internal : bool
-        Whether a reset starts the other iterator anew, too.
+    With ``reset_internal`` a reset starts the other iterator anew, too.
     """
 
     def __init__(self, data_iter, size, reset_internal=True):
@@ -386,18 +361,10 @@ class ResizeIter(BatchIter):
 
 
 class PrefetchingIter(BatchIter):
-    """Make the batches of one or several iterators in a thread, ahead of their use.
+    """Make the batches of one or several iterators, joined, in a thread, ``depth`` ahead of their use.
 
-    An exception in the thread is raised by :meth:`next`.
-
-    Parameters
-    ----------
-    iters : DataIter or list of DataIter
-        Where batches come from; those of several are joined.
-    rename_data, rename_label : list of dict, optional
-        Other names for the inputs, one dict an iterator.
-    depth : int
-        How many batches may lie ready.
+    ``rename_data`` and ``rename_label`` have a dict for each iterator: other names for its inputs. An
+    exception in the thread is raised by :meth:`next`.
     """
 
     def __init__(self, iters, rename_data=None, rename_label=None, depth=2):
@@ -510,26 +477,11 @@ class _FileIter(MXDataIter, NDArrayIter):
 
 
 class CSVIter(_FileIter):
-    """Batches from comma-separated files, one sample a line.
+    """Batches from comma-separated files, one sample a line. Without ``label_csv`` labels are zeros.
 
-    Parameters
-    ----------
-    data_csv : str
-        The file of the inputs.
-    data_shape : tuple of int
-        The shape of one sample.
-    label_csv : str, optional
-        The file of the labels; zeros unless given.
-    label_shape : tuple of int
-        The shape of one label.
-    batch_size : int
-        Samples in a batch.
-    round_batch : bool
-        Whether the samples that fill up the last batch are left out of the next epoch.
-    dtype : str
-        The dtype of inputs and labels.
-    prefetch_buffer, ctx
-        Accepted for MXNet's sake.
+    Shapes are those of one sample and one label; ``dtype`` is that of both. With ``round_batch`` the samples
+    that fill up the last batch are left out of the next epoch. ``prefetch_buffer`` and ``ctx`` have no
+    effect.
     """
 
     def __init__(

@@ -69,12 +69,8 @@ def random_crop(src, size, interp=2):
 def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
     """A part of an image of random area and proportions, resized to ``size``, and where it was.
 
-    Parameters
-    ----------
-    area : float or (float, float)
-        The smallest share of the area, or the smallest and the largest.
-    ratio : (float, float)
-        The smallest and the largest width over height.
+    ``area`` is the smallest share of the image's, or the smallest and the largest; ``ratio`` the smallest and
+    the largest width over height.
     """
     area = kwargs.pop("min_area", area)
     if kwargs:

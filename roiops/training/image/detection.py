@@ -347,17 +347,13 @@ def CreateDetAugmenter(
 class ImageDetIter(ImageIter):
     """Batches of images and of the boxes in them.
 
-    The label of an image is the count of numbers that come before the first object, at least 2, the count
-    of numbers of an object, at least 5, whatever else comes before, and the objects: class, left, top,
-    right, bottom and whatever else. A batch's label has as many rows for an image as the image with the
-    most objects, with -1 where there is none.
+    The label of an image is the count of numbers that come before the first object, at least 2, the count of
+    numbers of an object, at least 5, whatever else comes before, and the objects: class, left, top, right,
+    bottom and whatever else. A batch's label has as many rows for an image as the image with the most
+    objects, with -1 where there is none.
 
-    Parameters
-    ----------
-    aug_list : list of DetAugmenter, optional
-        What changes the images; :func:`CreateDetAugmenter` with the further keywords unless given.
-
-    The others are those of :class:`ImageIter`.
+    The parameters are those of :class:`ImageIter` without ``label_width``; ``aug_list`` holds
+    :class:`DetAugmenter`, and is made by :func:`CreateDetAugmenter`.
     """
 
     def __init__(

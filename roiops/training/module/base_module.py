@@ -247,14 +247,9 @@ class BaseModule:
         epoch=0,
         sparse_row_id_fn=None,
     ) -> list:
-        """Measure on ``eval_data``; pairs (name, value).
+        """Measure on ``eval_data``, started anew first if ``reset``, at most ``num_batch`` batches.
 
-        Parameters
-        ----------
-        num_batch : int, optional
-            At most so many batches.
-        reset : bool
-            Whether to start ``eval_data`` anew first.
+        Gives pairs (name, value).
         """
         self._require("score")
         eval_metric = metrics.create(eval_metric)
@@ -299,16 +294,10 @@ class BaseModule:
         always_output_list=False,
         sparse_row_id_fn=None,
     ):
-        """The outputs for all of ``eval_data``.
+        """The outputs for all of ``eval_data``, an iterator; or an array, as one batch of the only input.
 
-        Parameters
-        ----------
-        eval_data : DataIter, NDArray or numpy.ndarray
-            An array is one batch of the only input.
-        merge_batches : bool
-            Whether to join the batches; otherwise a list of lists of outputs comes back.
-        always_output_list : bool
-            Whether a single output comes in a list, too.
+        Unless ``merge_batches``, they are not joined: a list of lists of outputs. With ``always_output_list``
+        a single output comes in a list, too.
         """
         self._require("predict")
         if isinstance(eval_data, ndarray.NDArray | np.ndarray):
@@ -438,15 +427,9 @@ class BaseModule:
     ) -> None:
         """Take parameters and auxiliary states from dicts of arrays.
 
-        Parameters
-        ----------
-        allow_missing : bool
-            Whether those that are not given stay as they are, instead of an error.
-        force_init : bool
-            Whether parameters that are there already are replaced.
-        allow_extra : bool
-            Whether names that the network does not have are passed over where ``allow_missing`` is true;
-            otherwise they always are, as in MXNet.
+        With ``allow_missing`` those that are not given stay as they are, instead of an error. With
+        ``force_init`` those that are there already are replaced. Names that the network does not have are
+        passed over, as in MXNet, but not with ``allow_missing`` alone: then ``allow_extra`` must say so.
         """
         self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
 

@@ -105,10 +105,7 @@ class Module(BaseModule):
     def load(prefix, epoch, load_optimizer_states=False, **kwargs) -> "Module":
         """A module from a checkpoint; ``kwargs`` are those of :class:`Module`.
 
-        Parameters
-        ----------
-        load_optimizer_states : bool
-            Whether :meth:`init_optimizer` reads the optimizer's states, too.
+        With ``load_optimizer_states`` :meth:`init_optimizer` reads the optimizer's states, too.
         """
         symbol, arg_params, aux_params = checkpoint.load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
@@ -121,10 +118,7 @@ class Module(BaseModule):
     def save_checkpoint(self, prefix, epoch, save_optimizer_states=False, remove_amp_cast=True) -> None:
         """Write ``<prefix>-symbol.json`` and ``<prefix>-<epoch>.params``.
 
-        Parameters
-        ----------
-        save_optimizer_states : bool
-            Whether to write ``<prefix>-<epoch>.states`` for :meth:`load`, too.
+        With ``save_optimizer_states`` also ``<prefix>-<epoch>.states`` for :meth:`load`.
         """
         checkpoint.save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
         if save_optimizer_states:
@@ -478,10 +472,8 @@ class Module(BaseModule):
     def get_outputs(self, merge_multi_context=True) -> list:
         """The outputs of the last forward; the next one overwrites them.
 
-        Parameters
-        ----------
-        merge_multi_context : bool
-            Whether those of several devices are joined; otherwise each output is a list, one a device.
+        Unless ``merge_multi_context``, those of several devices are not joined: each output is a list, one a
+        device.
         """
         return self._current("get_outputs").get_outputs(merge_multi_context)
 
