@@ -46,12 +46,8 @@ class SharedModel(contextlib.AbstractContextManager):
     It pickles to a few kilobytes. Use it as a context manager, or call :meth:`close`, to remove the file. On
     Linux the file has no name, so that nothing of it stays even where this process is killed.
 
-    Parameters
-    ----------
-    model : any object that pickles
-        Its NumPy arrays are shared.
-    folder : str or Path, optional
-        Where the file goes: ``/dev/shm`` where there is one with room, else the folder for temporary files.
+    ``model`` is any object that pickles; its NumPy arrays are shared. The file goes to ``folder``: unless
+    given, ``/dev/shm`` where there is one with room, else the folder for temporary files.
     """
 
     def __init__(self, model, folder=None):
@@ -118,18 +114,9 @@ def _shared_folder(nbytes: int) -> str | None:
 def predict_many(model: PictureModel, pictures, workers: int = 2, *, after=None, threads: int | None = None):
     """Yield ``(key, Prediction)`` for each of ``pictures``, each exactly once, in their order.
 
-    Parameters
-    ----------
-    model : PictureModel
-        See :func:`roiops.models.load`.
-    pictures : iterable of (key, picture)
-        As for :meth:`PictureModel.stream`; both must pickle. It is read as far as there is work to hand out.
-    workers : int
-        How many processes.
-    after : callable, optional
-        As for :meth:`PictureModel.stream`, run in the workers; it must pickle.
-    threads : int, optional
-        Threads of each worker's network: the processors divided by the workers unless given.
+    Pictures and ``after`` are as for :meth:`PictureModel.stream`, and must pickle; ``after`` runs in the
+    workers. Pictures are read as far as there is work to hand out. ``threads`` are those of each worker's
+    network: the processors divided by the workers unless given.
     """
     if workers < 1:
         raise MXNetError(f"predict_many: workers must be at least 1, got {workers}")
@@ -312,21 +299,11 @@ def _receive_all(pipe, arrived) -> None:
 class ResultsFile(contextlib.AbstractContextManager):
     """Predictions as lines of JSON, each written whole as soon as it is there.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    resume : bool
-        Whether to go on with a file that is there. A last line that was cut short is removed, and so are
-        lines that tell an error, so that their pictures can be tried again. Without it a file that is there
-        is an error.
+    A file that is there is an error, unless ``resume`` says to go on with it. Then a last line that was cut
+    short is removed, and so are lines that tell an error, so that their pictures can be tried again.
 
-    Attributes
-    ----------
-    count, errors : int
-        How many lines there are, and how many of them tell an error.
-    removed : int
-        How many lines of errors were removed to try their pictures again.
+    ``count`` says how many lines there are, ``errors`` how many of them tell an error, and ``removed`` how
+    many lines of errors were removed.
     """
 
     def __init__(self, path, resume: bool = False):

@@ -203,23 +203,13 @@ def _is_csr(value) -> bool:
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays that are in memory.
+    """Batches of arrays that are in memory: of one, of a list, or of arrays by name.
 
-    Parameters
-    ----------
-    data, label : array, list of arrays, or dict of arrays
-        Inputs and labels; their first dimension (or that of ``N`` in ``layout``) counts the samples.
-    batch_size : int
-        Samples in a batch.
-    shuffle : bool
-        Whether each epoch has another order, drawn from ``numpy.random`` as in MXNet: scripts seed that.
-    last_batch_handle : str
-        What becomes of samples that do not fill a batch: ``"pad"`` fills up with the first ones,
-        ``"discard"`` drops them, ``"roll_over"`` starts the next epoch with them.
-    data_name, label_name : str
-        Names where the arrays have none.
-    layout : str
-        Which dimension is the batch.
+    The dimension of ``N`` in ``layout`` counts the samples. If ``shuffle``, each epoch has another order,
+    drawn from ``numpy.random`` as in MXNet: scripts seed that. Of samples that do not fill a batch,
+    ``last_batch_handle`` says what becomes: ``"pad"`` fills up with the first ones, ``"discard"`` drops them,
+    ``"roll_over"`` starts the next epoch with them. Arrays without names get ``data_name`` and
+    ``label_name``.
     """
 
     def __init__(
@@ -531,24 +521,10 @@ def _read_csv(path, shape, dtype):
 class MNISTIter(_FileIter):
     """Batches from the two files of MNIST, or of data stored like it; what fills no batch is left out.
 
-    Parameters
-    ----------
-    image : str
-        The file of the pictures. Their values come divided by 256.
-    label : str
-        The file of the labels.
-    batch_size : int
-        Samples in a batch.
-    shuffle : bool
-        Whether the samples are put in another order, once; not MXNet's order.
-    flat : bool
-        Whether a picture is a row of numbers, in place of one channel with rows and columns.
-    seed : int
-        What the order follows from.
-    silent : bool
-        Whether nothing is printed; roiops prints nothing.
-    num_parts, part_index : int
-        Into how many parts the samples are cut, and which of them is read.
+    The pictures' values come divided by 256; if ``flat``, a picture is a row of numbers, else one channel
+    with rows and columns. If ``shuffle``, the samples are put in another order, once, which follows from
+    ``seed`` and is not MXNet's. They are cut into ``num_parts``, of which ``part_index`` is read. Nothing is
+    printed, ``silent`` or not.
     """
 
     def __init__(

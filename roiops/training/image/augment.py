@@ -88,16 +88,10 @@ def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
 
 
 def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False) -> nd.NDArray:
-    """An image turned around its middle, bilinear, with zeros where nothing is.
+    """A float32 image turned around its middle, bilinear, with zeros where nothing is.
 
-    Parameters
-    ----------
-    src : NDArray
-        float32, (channels, height, width), or a batch of them.
-    rotation_degrees : float or NDArray
-        The angle, or one for each image of a batch.
-    zoom_in, zoom_out : bool
-        Whether to enlarge until no zeros show, or to shrink until the whole image does.
+    It is (channels, height, width), or a batch of such with one angle for all or one for each. ``zoom_in``
+    enlarges until no zeros show, ``zoom_out`` shrinks until the whole image does.
     """
     if zoom_in and zoom_out:
         raise ValueError("`zoom_in` and `zoom_out` cannot be both True")

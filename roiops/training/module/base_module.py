@@ -364,22 +364,12 @@ class BaseModule:
         force_init=False,
         allow_extra=False,
     ) -> None:
-        """Give the parameters their first values.
+        """Give the parameters their first values; again where that was done, with ``force_init``.
 
-        Parameters
-        ----------
-        initializer : Initializer
-            Fills what is not given.
-        arg_params, aux_params : dict of NDArray, optional
-            Values; what they lack is an error unless ``allow_missing``.
-        allow_missing : bool
-            Whether the initializer fills what ``arg_params`` lacks.
-        force_init : bool
-            Whether to do so again where it was done.
-        allow_extra : bool
-            Names that the network does not have are passed over, as in MXNet: those of another network's
-            head, say. Without an initializer and with ``allow_missing`` they are an error, unless this is
-            true.
+        They are those of ``arg_params`` and ``aux_params``; what these lack is an error, unless
+        ``allow_missing`` says that the initializer fills it. Without these it fills all. Names that the
+        network does not have are passed over, as in MXNet: those of another network's head, say. Without an
+        initializer and with ``allow_missing`` they are an error, unless ``allow_extra``.
         """
         if self.params_initialized and not force_init:
             warnings.warn(

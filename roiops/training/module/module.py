@@ -377,15 +377,10 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     def forward(self, data_batch, is_train=None) -> None:
-        """Run the network on a batch.
+        """Run the network on a batch, as in training if ``is_train``; as bound unless given.
 
-        Parameters
-        ----------
-        data_batch : DataBatch or list of DataBatch
-            Inputs and labels, in the order of ``data_names`` and ``label_names``. Any object with ``data``
-            will do, such as a ``namedtuple("Batch", ["data"])``. A list has a batch for each device.
-        is_train : bool, optional
-            Whether operators behave as in training; as bound unless given.
+        A batch has inputs and labels, in the order of ``data_names`` and ``label_names``. Any object with
+        ``data`` will do, such as a ``namedtuple("Batch", ["data"])``. A list has a batch for each device.
         """
         self._require("forward")
         batches = data_batch if isinstance(data_batch, list) else [data_batch]
