@@ -1,6 +1,5 @@
 """The Symbol class: one or several outputs of a graph, and everything a user does with them."""
 
-import html
 import math
 import numbers
 import operator
@@ -12,6 +11,7 @@ import numpy as np
 from .. import dtypes, registry
 from ..errors import DTypeError, FormatError, GraphError, InputError, nearest
 from ..ndarray import files
+from ..ndarray.html import table
 from ..shapes import from_user, to_user
 from . import json_format
 from . import nodes as graph
@@ -77,13 +77,9 @@ class Symbol:
             for node in graph.topological_order(self.heads)
             if not node.is_variable
         ]
-        cells = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(each)}</td>" for each in row) + "</tr>" for row in rows[:100]
-        )
         more = f", the first 100 of {len(rows)}" if len(rows) > 100 else ""
-        outputs = html.escape(", ".join(self.list_outputs()[:10]))
-        head = "<tr><th>node</th><th>operator</th><th>inputs</th></tr>"
-        return f"<table><caption>Symbol {outputs}{more}</caption>{head}{cells}</table>"
+        caption = f"Symbol {', '.join(self.list_outputs()[:10])}{more}"
+        return table(rows[:100], ("node", "operator", "inputs"), caption)
 
     def __repr__(self):
         if self.name is not None:

@@ -1,13 +1,13 @@
 """What a network's outputs say about each picture: objects, classes, or a class for each pixel."""
 
 import dataclasses
-import html
 import json
 import math
 
 import numpy as np
 
 from ..errors import SettingsError
+from ..ndarray.html import table
 from .detections import Detection, best_detections, class_count, find_detections
 from .labels import BACKGROUND, class_name, fitting, suggestion
 from .pictures import Placement, finite_numbers
@@ -127,9 +127,7 @@ class Reading:
             for number, score in each.best
         )
         head, *rows = self.rows(3) or [("output", "class", "score"), *best]
-        lines = [f"<tr>{''.join(f'<th>{each}</th>' for each in head)}</tr>"]
-        lines += [f"<tr>{''.join(f'<td>{html.escape(each)}</td>' for each in row)}</tr>" for row in rows]
-        return f"<table>{''.join(lines)}</table>"
+        return table(rows, head)
 
     def to_dict(self) -> dict:
         """The same, fit for JSON; of a segmentation, the part of the pixels that each class has."""

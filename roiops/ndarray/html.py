@@ -1,10 +1,10 @@
-"""Arrays as HTML tables, for notebooks."""
+"""HTML tables, for notebooks."""
 
 import html
 
 import numpy as np
 
-__all__ = ["array_table"]
+__all__ = ["array_table", "table"]
 
 #: Rows and columns of a table; what is beyond is left out, and said.
 _MOST_ROWS, _MOST_COLUMNS = 20, 12
@@ -23,11 +23,16 @@ def array_table(values: np.ndarray, caption: str) -> str:
         shown = shown.reshape(1, -1)
     rows = shown[:_MOST_ROWS, :_MOST_COLUMNS]
     cut = "" if rows.shape == shown.shape else f", the first {rows.shape[0]} x {rows.shape[1]} shown"
-    cells = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(_number(value))}</td>" for value in row) + "</tr>" for row in rows
-    )
     several = place if np.prod(values.shape[:-2], dtype=int) != 1 else ""
-    return f"<table><caption>{html.escape(caption + several + cut)}</caption>{cells}</table>"
+    return table([map(_number, row) for row in rows], caption=caption + several + cut)
+
+
+def table(rows, head=(), caption="") -> str:
+    """Rows of texts as a table, with a head and a caption where they are given."""
+    lines = [f"<caption>{html.escape(caption)}</caption>"] if caption else []
+    for tag, each in [("th", head)] * bool(head) + [("td", row) for row in rows]:
+        lines.append(f"<tr>{''.join(f'<{tag}>{html.escape(text)}</{tag}>' for text in each)}</tr>")
+    return f"<table>{''.join(lines)}</table>"
 
 
 def _number(value) -> str:

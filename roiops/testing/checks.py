@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import random, registry
 from ..context import Context
+from ..graph.program import parse_grad_req
 from ..ndarray import NDArray, array
 from ..operators.base import OpContext, OperatorProperty
 from ..operators.checks import enforced
@@ -60,12 +61,6 @@ def _by_name(what: str, names, given, ctx, dtype) -> dict[str, NDArray]:
         )
     kept = isinstance(dtype, str) and dtype == "asnumpy"
     return {n: array(given[n], ctx, np.asarray(given[n]).dtype if kept else dtype) for n in names}
-
-
-def _reqs(names, grad_req) -> dict[str, str]:
-    if isinstance(grad_req, str):
-        return dict.fromkeys(names, grad_req)
-    return dict(grad_req) if isinstance(grad_req, dict) else dict(zip(names, grad_req, strict=True))
 
 
 @enforced()
@@ -124,18 +119,19 @@ def check_symbolic_backward(
     args = _by_name("location", names, location, ctx, dtype)
     aux = _by_name("aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     wanted = expected if isinstance(expected, dict) else dict(zip(names, expected, strict=False))
-    reqs = _reqs(names, grad_req)
+    reqs = parse_grad_req(grad_req, names)
     rng = np.random.default_rng(0)
     noise = {name: rng.standard_normal(args[name].shape).astype(args[name].dtype) for name in wanted}
     grads = {name: array(value, ctx, args[name].dtype) for name, value in noise.items()}
-    requests = {name: reqs.get(name, "null") if name in grads else "null" for name in names}
+    requests = {name: reqs[name] if name in grads else "null" for name in names}
     executor = sym.bind(ctx, args=args, args_grad=grads, grad_req=requests, aux_states=aux)
     executor.forward(is_train=True)
     executor.spoil_undeclared()
     executor.backward(out_grads)
     for name, value in wanted.items():
-        req = reqs.get(name, "null")
-        _check_grad(name, req, value, grads[name].asnumpy(), noise[name], rtol, atol, equal_nan, "EXPECTED")
+        _check_grad(
+            name, reqs[name], value, grads[name].asnumpy(), noise[name], rtol, atol, equal_nan, "EXPECTED"
+        )
     return grads
 
 

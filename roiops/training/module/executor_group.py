@@ -8,6 +8,7 @@ import numpy as np
 from ... import ndarray
 from ...context import Context
 from ...errors import DataError, GraphError, ShapeError
+from ...graph.program import parse_grad_req
 from ..io import DataDesc, descriptions
 
 __all__ = ["Arrays", "DataParallelExecutorGroup", "gradient_requests", "means_of_devices", "split_batch"]
@@ -39,11 +40,7 @@ def gradient_requests(symbol, grad_req, trained, inputs, for_training=True) -> d
     if not for_training:
         return dict.fromkeys(arguments, "null")
     if isinstance(grad_req, list | tuple):
-        if len(grad_req) != len(arguments):
-            raise GraphError(
-                f"Module.bind: grad_req has {len(grad_req)} entries for {len(arguments)} arguments"
-            )
-        return dict(zip(arguments, grad_req, strict=True))
+        return parse_grad_req(grad_req, arguments)
     default = grad_req if isinstance(grad_req, str) else "write"
     requests = {name: default if name in trained or name in inputs else "null" for name in arguments}
     if not isinstance(grad_req, str):
