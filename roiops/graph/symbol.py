@@ -380,29 +380,20 @@ class Symbol:
         shared_buffer=None,
         **kwargs,
     ) -> "Executor":
-        """Infer all shapes from those given, allocate every array, and bind.
+        """Infer all shapes from those given by name, allocate every array, and bind as :meth:`bind` does.
+
+        Where nothing decides otherwise, it runs on the current context, and dtypes are float32.
 
         Parameters
         ----------
-        ctx : Context, optional
-            Where it runs; the current context unless given.
-        grad_req : str, list or dict
-            ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
         type_dict : dict of str to dtype, optional
-            Dtypes of inputs; float32 where nothing decides otherwise.
+            Dtypes of inputs.
         shared_exec : Executor, optional
             Where a ``shared_buffer`` is given, too, as in MXNet: lends its auxiliary states and the arguments
-            in ``shared_arg_names``, with their gradients, where shape and dtype agree.
-        shared_arg_names : list of str, optional
-            What ``shared_exec`` lends.
-        shared_buffer : dict, optional
-            Whether ``shared_exec`` lends anything; what is in it is not used.
-        group2ctx : dict of str to Context, optional
-            Where the nodes and arrays of each ``ctx_group`` are. These devices must share memory, as CPUs do.
+            in ``shared_arg_names``, with their gradients, where shape and dtype agree. What is in the buffer
+            is not used.
         stype_dict : optional
             Accepted for MXNet's sake.
-        **kwargs : tuple of int
-            Shapes of inputs by name.
         """
         # Like MXNet, pass over what neither is an input nor could be a shape.
         inputs = self.list_inputs()
