@@ -241,18 +241,13 @@ class PictureModel(archive.ArchivedModel):
     def stream(self, pictures, after=None, threads: int | None = None):
         """Yield ``(key, Prediction)`` in the order of the pictures, of which there may be any number.
 
-        Decoding and ``after`` run in threads beside the network, a bounded number of pictures ahead.
+        ``pictures`` are pairs of a key, which comes back with the result, and a picture. Or it is a callable,
+        which is asked for the next pair, with whether it may wait for one; it returns None when there is none
+        now and raises StopIteration at the end.
 
-        Parameters
-        ----------
-        pictures : iterable of (key, picture), or callable
-            What to look at; ``key`` comes back with the result. A callable is asked for the next pair, with
-            whether it may wait for one; it returns None when there is none now and raises StopIteration at
-            the end.
-        after : callable, optional
-            Called in a thread with the image and its prediction, to draw, say, before the result is yielded.
-        threads : int, optional
-            How many threads decode and draw; 2 unless given.
+        Decoding and ``after`` run in ``threads`` beside the network, 2 unless given, a bounded number of
+        pictures ahead. ``after`` is called with the image and its prediction, to draw, say, before the result
+        is yielded.
         """
         self.picture_input()  # raises for a model that cannot be fed
         following = pictures if callable(pictures) else _following(iter(pictures))

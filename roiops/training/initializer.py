@@ -211,14 +211,8 @@ class Xavier(
 ):
     """Random with a spread that keeps the size of activations, ``sqrt(magnitude / fan)``.
 
-    Parameters
-    ----------
-    rnd_type : str
-        ``"uniform"`` or ``"gaussian"``.
-    factor_type : str
-        The fan: ``"in"``, ``"out"`` or their ``"avg"``.
-    magnitude : float
-        3 for uniform numbers of variance 1 / fan; 2 for gaussian numbers before ReLU.
+    ``factor_type`` is the fan: ``"in"``, ``"out"`` or their ``"avg"``. A ``magnitude`` of 3 gives uniform
+    numbers of variance 1 / fan; 2 is for gaussian ones before ReLU.
     """
 
     def _init_weight(self, name, arr):
