@@ -73,7 +73,7 @@ class _BoundGraph:
         try:
             return [parameter._data[ctx] for _, parameter in self._params]
         except (TypeError, KeyError):
-            return [parameter.data(ctx) for _, parameter in self._params]  # an error that says what is missing
+            return [parameter.data(ctx) for _, parameter in self._params]  # says what is missing
 
     def _told(self, name, array):
         """Call the block's hook with the name of a value, the operator of its node, and the value."""
