@@ -93,20 +93,16 @@ class Operator:
     then be None). ``forward`` must write every element of every output that is not ``"null"``. At least one
     result is wanted in every call of either. Both are called under ``numpy.errstate(all="ignore")``: NaN and
     infinity pass through without a warning.
-
-    Attributes
-    ----------
-    shareable : bool
-        Whether forward leaves nothing behind that another call could see, on any thread. Imperative calls of
-        equal parameters, shapes and types then share one Op, and otherwise each makes its own, which holds
-        no scratch memory when the call is over.
-    keeps_weight : bool
-        Whether it keeps what it makes of its second input, a weight, and looks in each call whether that is
-        still right. Imperative calls with the same array, in inference, then have one Op as long as the array
-        is there.
     """
 
-    shareable = keeps_weight = False
+    #: Whether forward leaves nothing behind that another call could see, on any thread. Imperative calls of
+    #: equal parameters, shapes and types then share one Op, and otherwise each makes its own, which holds no
+    #: scratch memory when the call is over.
+    shareable = False
+    #: Whether it keeps what it makes of its second input, a weight, and looks in each call whether that is
+    #: still right. Imperative calls with the same array, in inference, then have one Op as long as the array
+    #: is there.
+    keeps_weight = False
 
     def __init__(self, params: Parameter, **worked_out):
         """``worked_out``: what the property made of the inputs' shapes, kept under these names."""
@@ -158,114 +154,86 @@ class GradientFree(Operator):
 class OperatorProperty:
     """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
 
-    Attributes
-    ----------
-    param : type[Parameter]
-        The parameter struct, of which ``self.params`` is an instance. Fields that a property declares itself
-        make one, which adds them to that of its base.
-    op : type[Operator]
-        The class that computes.
-    arguments, aux, outputs : tuple of str
-        Names of the inputs, the auxiliary states and the outputs. Where they depend on the parameters,
-        override :meth:`list_arguments`, :meth:`list_auxiliary_states`, :meth:`list_outputs`;
-        ``arguments`` then holds all possible ones, for the signature. A class may declare ``arguments`` and
-        ``aux`` with what each of them is, as dict of str to str, which then makes ``argument_docs``.
-    argument_docs : dict of str to str
-        What each input and auxiliary state is, for the generated documentation.
-    list_advice : dict of str to str
-        What to do for each input of which a list was given.
-    visible_outputs : int or None
-        How many of the outputs a user sees; the rest are for backward. An unseen output that nothing
-        will read is not computed: its ``req`` is ``"null"``.
-    variadic : str or None
-        The name of the parameter that counts the inputs (``"num_args"``) of an operator that takes any
-        number of them.
-    zero_grad : tuple of str
-        Arguments whose gradient is always zero; of a :class:`GradientFree` Op it is that of all. The executor
-        fills zeros; backward gets ``"null"``.
-    own_types : tuple of str
-        Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
-    floating : bool
-        Whether the inputs, but for those of ``own_types``, must be of a floating-point dtype.
-    out_types : tuple or None
-        What the dtype of each output is, where inputs may have any: a dtype, the number of the input that has
-        it, or the name of the parameter that says it (the first input's, where that is None).
-    typed_by_output : bool
-        Whether the dtype of the first output is that of the first input, too, of an operator that has an
-        ``infer_type`` of its own.
-    is_loss : bool
-        Whether backward starts here and ignores the gradient of the outputs.
-    backward_always : bool
-        Whether backward is called, with zeros, also where no gradient comes to the outputs: it changes
-        states, or gives gradients of its own.
-    backward_needs : tuple of str
-        Which of ``"out_grad"``, ``"in_data"``, ``"out_data"`` backward reads. What no backward reads may
-        be overwritten once the forward pass is done with it.
-    inplace : dict of int to int
-        Forward: output number to the input number whose memory it may take over.
-    inplace_grad : dict of int to int
-        Backward: input-gradient number to the output-gradient number whose memory it may take over.
-    partial_shapes : bool
-        Whether :meth:`infer_shape` copes with inputs that are unknown (None) or hold unknown entries
-        (-1). Without it, it is called only with the first input (all inputs, if variadic) known entirely.
-        With it, too, an operator is not asked about a single input of which nothing is known.
-    needed_shapes : int
-        With ``partial_shapes``: of so many inputs, the first ones, something is known whenever
-        :meth:`infer_shape` is called.
-    variable_attributes : dict of str to dict
-        Attributes of the variables that are inputs, by input name, where they have none of their own: how
-        MXNet says that a moving average starts at zero.
-    reusable : bool
-        Whether one property may serve all imperative calls of equal parameters, shapes and types.
-    repeatable : bool
-        Whether equal inputs give equal outputs in every call, so that a graph computes equal nodes once.
-        Never so for operators that draw random numbers or keep something from call to call.
-    differentiable : bool
-        Whether a gradient may be asked for; where not, binding a graph that needs one is an error.
-    keeps_shape : bool
-        Whether the first output has the shape of the first input, so that either tells the other.
-    moves_data : bool
-        Whether it only puts numbers elsewhere, and computes none.
-    monitored_as_data : bool
-        Whether its single input is called ``data`` to a monitor, too; MXNet calls that of most operators
-        ``input0`` there.
-    devices : tuple of str
-        Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
-    example_params : dict
-        Parameters of a small call that reaches all its kernels, beside the required ones, for which any value
-        will do.
+    What it declares are class attributes: those below, and fields of parameters.
     """
 
     name = ""
     #: How errors name this operator: ``contrib.ROIAlign``, or ``contrib.ROIAlign(roi5)`` for a node.
     label = ""
+    #: The parameter struct, of which ``self.params`` is an instance. Fields that a property declares itself
+    #: make one, which adds them to that of its base.
     param: type[Parameter] = Parameter
+    #: The class that computes.
     op: type[Operator] = Operator
+    #: Names of the inputs, the auxiliary states and the outputs. Where they depend on the parameters,
+    #: override :meth:`list_arguments`, :meth:`list_auxiliary_states`, :meth:`list_outputs`; ``arguments``
+    #: then holds all possible ones, for the signature. A class may declare ``arguments`` and ``aux`` with
+    #: what each of them is, as dict of str to str, which then makes ``argument_docs``.
     arguments: tuple[str, ...] = ("data",)
     aux: tuple[str, ...] = ()
-    argument_docs: dict[str, str] = {}
-    list_advice: dict[str, str] = {}
     outputs: tuple[str, ...] = ("output",)
+    #: What each input and auxiliary state is, for the generated documentation.
+    argument_docs: dict[str, str] = {}
+    #: What to do for each input of which a list was given.
+    list_advice: dict[str, str] = {}
+    #: How many of the outputs a user sees; the rest are for backward. An unseen output that nothing will read
+    #: is not computed: its ``req`` is ``"null"``.
     visible_outputs: int | None = None
+    #: The name of the parameter that counts the inputs (``"num_args"``) of an operator that takes any number.
     variadic: str | None = None
+    #: Arguments whose gradient is always zero; of a :class:`GradientFree` Op it is that of all. The executor
+    #: fills zeros; backward gets ``"null"``.
     zero_grad: tuple[str, ...] = ()
+    #: Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
     own_types: tuple[str, ...] = ()
-    floating = typed_by_output = False
+    #: Whether the inputs, but for those of ``own_types``, must be of a floating-point dtype.
+    floating = False
+    #: What the dtype of each output is, where inputs may have any: a dtype, the number of the input that has
+    #: it, or the name of the parameter that says it (the first input's, where that is None).
     out_types: tuple | None = None
-    is_loss = backward_always = False
+    #: Whether the dtype of the first output is that of the first input, too, of an operator that has an
+    #: ``infer_type`` of its own.
+    typed_by_output = False
+    #: Whether backward starts here and ignores the gradient of the outputs.
+    is_loss = False
+    #: Whether backward is called, with zeros, also where no gradient comes to the outputs: it changes states,
+    #: or gives gradients of its own.
+    backward_always = False
+    #: Which of ``"out_grad"``, ``"in_data"``, ``"out_data"`` backward reads. What no backward reads may be
+    #: overwritten once the forward pass is done with it.
     backward_needs: tuple[str, ...] = ("out_grad", "in_data", "out_data")
+    #: Forward: output number to the input number whose memory it may take over.
     inplace: dict[int, int] = {}
+    #: Backward: input-gradient number to the output-gradient number whose memory it may take over.
     inplace_grad: dict[int, int] = {}
+    #: Whether :meth:`infer_shape` copes with inputs that are unknown (None) or hold unknown entries (-1).
+    #: Without it, it is called only with the first input (all inputs, if variadic) known entirely. With it,
+    #: too, an operator is not asked about a single input of which nothing is known.
     partial_shapes = False
+    #: With ``partial_shapes``: of so many inputs, the first ones, something is known whenever
+    #: :meth:`infer_shape` is called.
     needed_shapes = 0
+    #: Whether equal inputs give equal outputs in every call, so that a graph computes equal nodes once. Never
+    #: so for operators that draw random numbers or keep something from call to call.
     repeatable = False
+    #: Whether a gradient may be asked for; where not, binding a graph that needs one is an error.
     differentiable = True
+    #: Whether the first output has the shape of the first input, so that either tells the other.
     keeps_shape = False
+    #: Whether it only puts numbers elsewhere, and computes none.
     moves_data = False
+    #: Whether its single input is called ``data`` to a monitor, too; MXNet calls that of most operators
+    #: ``input0`` there.
     monitored_as_data = False
+    #: Whether one property may serve all imperative calls of equal parameters, shapes and types.
     reusable = True
+    #: Attributes of the variables that are inputs, by input name, where they have none of their own: how
+    #: MXNet says that a moving average starts at zero.
     variable_attributes: dict[str, dict[str, str]] = {}
+    #: Where it runs: ``("cpu",)`` or ``("cpu", "gpu")``.
     devices: tuple[str, ...] = ("cpu",)
+    #: Parameters of a small call that reaches all its kernels, beside the required ones, for which any value
+    #: will do.
     example_params: dict[str, object] = {}
     #: Whether operators that take no parameters pass over those given, as MXNet's do: scripts written for it
     #: say ``zeros_like(x, dtype="int64")``, which changes nothing.
