@@ -14,56 +14,36 @@ from .unary import digamma, gammaln
 class DensityOp(FormulaOperator):
     """Base: ``log_density`` and ``log_slopes``, for samples and parameters that broadcast to them.
 
-    A slope of None is zero.
+    A slope of None is zero. Each sample is a number, or with ``vectors`` 1 a vector, in the last axis.
     """
 
+    vectors = 0
+
     def values(self, sample, *parameters):
-        density = self.log_density(sample, *map(self._beside(sample), parameters))
-        density = np.broadcast_to(density, self.density_shape(sample))
+        density = self.log_density(sample, *self._beside(sample, parameters))
+        density = np.broadcast_to(density, sample.shape[: self._lead(sample)])
         return (density if self.params.is_log else np.exp(density),)
 
     def slopes(self, heads, inputs, outputs):
         sample, *parameters = inputs
         head = heads[0] if self.params.is_log else heads[0] * outputs[0]
-        slopes = self.log_slopes(sample, *map(self._beside(sample), parameters))
-        head = self.head_for(head, sample)
+        slopes = self.log_slopes(sample, *self._beside(sample, parameters))
+        head = head.reshape(sample.shape[: self._lead(sample)] + (1,) * self.vectors)
         result = [None if slopes[0] is None else head * slopes[0]]
         for value, slope in zip(parameters, slopes[1:], strict=True):
             flow = np.broadcast_to(head * slope, sample.shape)
-            result.append(flow.sum(axis=self.repeated(sample, value)))
+            result.append(flow.sum(axis=tuple(range(self._lead(value), self._lead(sample)))))
         return tuple(result)
 
-    def density_shape(self, sample):
-        return sample.shape
+    def _lead(self, array) -> int:
+        """How many axes count distributions or samples."""
+        return array.ndim - self.vectors
 
-    def head_for(self, head, sample):
-        """The head gradient as it broadcasts to the samples."""
-        return head
-
-    def repeated(self, sample, value):
-        """The axes of the sample along which a parameter is repeated."""
-        return tuple(range(value.ndim, sample.ndim))
-
-    def _beside(self, sample):
-        return lambda value: value.reshape(value.shape + (1,) * (sample.ndim - value.ndim))
-
-
-class VectorDensityOp(DensityOp):
-    """Each sample is a vector, in the last axis."""
-
-    def density_shape(self, sample):
-        return sample.shape[:-1]
-
-    def head_for(self, head, sample):
-        return head.reshape(*sample.shape[:-1], 1)
-
-    def repeated(self, sample, value):
-        return tuple(range(value.ndim - 1, sample.ndim - 1))
-
-    def _beside(self, sample):
-        return lambda value: value.reshape(
-            value.shape[:-1] + (1,) * (sample.ndim - value.ndim) + value.shape[-1:]
-        )
+    def _beside(self, sample, parameters):
+        """Parameters as they broadcast to the samples."""
+        for value in parameters:
+            lead, ones = self._lead(value), (1,) * (sample.ndim - value.ndim)
+            yield value.reshape(value.shape[:lead] + ones + value.shape[lead:])
 
 
 def _normal_slopes(x, mu, sigma):
@@ -128,25 +108,10 @@ class DensityProp(FloatProperty):
                 f"{self.label}: {name} must not have more dimensions than sample {tuple(sample)}, "
                 f"got {tuple(first)}"
             )
-        first = self.check_shape(name, first, self.parameter_shape(sample, len(first)))
+        lead, whole = len(sample) - self.op.vectors, len(first) - self.op.vectors
+        first = self.check_shape(name, first, (*sample[:whole], *sample[lead:]))
         others = [self.check_shape(n, s, first) for n, s in zip(names, others, strict=True)]
-        return [sample, first, *others], [self.density_shape(sample)]
-
-    def parameter_shape(self, sample, ndim):
-        return sample[:ndim]
-
-    def density_shape(self, sample):
-        return sample
-
-
-class VectorDensityProp(DensityProp):
-    """Base: a sample is a vector, in the last axis."""
-
-    def parameter_shape(self, sample, ndim):
-        return (*sample[: ndim - 1], sample[-1])
-
-    def density_shape(self, sample):
-        return sample[:-1] or (1,)
+        return [sample, first, *others], [sample[:lead] or (1,)]
 
 
 _DOCS = {
@@ -159,67 +124,63 @@ _DOCS = {
     "k": "numbers of failures at which an experiment ends",
     "p": "probabilities of a failure",
 }
-#: Name, words, parameters, the logarithm of the density and its slopes, for samples and for parameters.
-_ROWS = (
-    (
-        "uniform",
-        "uniform distributions",
-        {"low": "", "high": ""},
-        lambda x, low, high: -np.log(high - low),
-        lambda x, low, high: (None, 1 / (high - low), 1 / (low - high)),
-    ),
-    (
-        "normal",
-        "normal distributions",
-        {"mu": "means", "sigma": ""},
-        lambda x, mu, sigma: -0.5 * ((x - mu) / sigma) ** 2 - np.log(math.sqrt(2 * math.pi) * sigma),
-        _normal_slopes,
-    ),
-    ("gamma", "gamma distributions", {"alpha": "shapes", "beta": ""}, _gamma, _gamma_slopes),
-    (
-        "exponential",
-        "exponential distributions",
-        {"lam": ""},
-        lambda x, lam: np.log(lam) - lam * x,
-        lambda x, lam: (np.broadcast_to(-lam, x.shape), 1 / lam - x),
-    ),
-    (
-        "poisson",
-        "Poisson distributions",
-        {"lam": ""},
-        lambda x, lam: x * np.log(lam) - gammaln(x + 1) - lam,
-        lambda x, lam: (None, x / lam - 1),
-    ),
-    (
-        "negative_binomial",
-        "negative binomial distributions",
-        {"k": "", "p": ""},
-        _negative_binomial,
-        _negative_binomial_slopes,
-    ),
-    (
-        "generalized_negative_binomial",
-        "negative binomial distributions, given by mean and dispersion",
-        {"mu": "means", "alpha": "dispersions"},
-        _generalized,
-        _generalized_slopes,
-    ),
-    ("dirichlet", "Dirichlet distributions", {"alpha": "concentrations"}, _dirichlet, _dirichlet_slopes),
-)
 
 
-def _declare(name, words, parameters, log_density, log_slopes):
-    vectors = name == "dirichlet"
+def _declare(name, words, parameters, log_density, log_slopes, vectors=0):
+    """Register a density by its logarithm and the slopes of that, for samples and for parameters."""
     functions = {"log_density": staticmethod(log_density), "log_slopes": staticmethod(log_slopes)}
-    base = VectorDensityOp if vectors else DensityOp
+    attributes = {**functions, "vectors": vectors, "__module__": __name__}
     declare(
         f"_random_pdf_{name} random_pdf_{name}",
-        VectorDensityProp if vectors else DensityProp,
+        DensityProp,
         f"The probability density of samples of {words}.",
-        op=type("RowDensityOp", (base,), {**functions, "__module__": __name__}),
+        op=type("RowDensityOp", (DensityOp,), attributes),
         arguments={"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
     )
 
 
-for _row in _ROWS:
-    _declare(*_row)
+_declare(
+    "uniform",
+    "uniform distributions",
+    {"low": "", "high": ""},
+    lambda x, low, high: -np.log(high - low),
+    lambda x, low, high: (None, 1 / (high - low), 1 / (low - high)),
+)
+_declare(
+    "normal",
+    "normal distributions",
+    {"mu": "means", "sigma": ""},
+    lambda x, mu, sigma: -0.5 * ((x - mu) / sigma) ** 2 - np.log(math.sqrt(2 * math.pi) * sigma),
+    _normal_slopes,
+)
+_declare("gamma", "gamma distributions", {"alpha": "shapes", "beta": ""}, _gamma, _gamma_slopes)
+_declare(
+    "exponential",
+    "exponential distributions",
+    {"lam": ""},
+    lambda x, lam: np.log(lam) - lam * x,
+    lambda x, lam: (np.broadcast_to(-lam, x.shape), 1 / lam - x),
+)
+_declare(
+    "poisson",
+    "Poisson distributions",
+    {"lam": ""},
+    lambda x, lam: x * np.log(lam) - gammaln(x + 1) - lam,
+    lambda x, lam: (None, x / lam - 1),
+)
+_declare(
+    "negative_binomial",
+    "negative binomial distributions",
+    {"k": "", "p": ""},
+    _negative_binomial,
+    _negative_binomial_slopes,
+)
+_declare(
+    "generalized_negative_binomial",
+    "negative binomial distributions, given by mean and dispersion",
+    {"mu": "means", "alpha": "dispersions"},
+    _generalized,
+    _generalized_slopes,
+)
+_of_dirichlet = {"alpha": "concentrations"}
+_declare("dirichlet", "Dirichlet distributions", _of_dirichlet, _dirichlet, _dirichlet_slopes, vectors=1)
