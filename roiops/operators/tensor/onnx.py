@@ -344,22 +344,14 @@ def _reduced(g, node, kind, data):
     return g.reshape(y, 1) if not node.params.keepdims and len(axes) == data.ndim else y
 
 
-def _declare_reduction(name, kind, instead_of_nan=None):
-    @lowers(name)
-    def lower(g, node, data):
-        if instead_of_nan is not None:
-            shape = data.shape
-            data = g.Where(g.IsNaN(data), np.array(instead_of_nan, data.dtype), data)
-            data.shape = shape
-        return _reduced(g, node, kind, data)
-
-
-for _row in (
-    *((kind.lower(), kind) for kind in ("Sum", "Mean", "Prod", "Max", "Min")),
-    ("nansum", "Sum", 0),
-    ("nanprod", "Prod", 1),
-):
-    _declare_reduction(*_row)
+@lowers("sum", "mean", "prod", "max", "min", "nansum", "nanprod")
+def reduction(g, node, data):
+    kind, *instead_of_nan = node.prop.onnx
+    if instead_of_nan:
+        shape = data.shape
+        data = g.Where(g.IsNaN(data), np.array(instead_of_nan[0], data.dtype), data)
+        data.shape = shape
+    return _reduced(g, node, kind, data)
 
 
 @lowers("norm")

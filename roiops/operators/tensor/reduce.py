@@ -119,7 +119,10 @@ class ReduceBase(OperatorProperty):
 
 
 class ReduceProp(ReduceBase):
-    """Base of those that may name the axes that stay."""
+    """Base of those that may name the axes that stay.
+
+    ``onnx`` is the kind of reduction in ONNX, and what takes the place of NaN there, if anything.
+    """
 
     axis = Field(optional(ints()), None, doc="axes to reduce; none or an empty tuple means all")
     keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
@@ -138,58 +141,31 @@ class ExtremeProp(ReduceProp):
         return super().out_shapes(shape)
 
 
-def _declare(names, words, reduce, gradient=(None, "g"), base=ReduceProp, op=ReduceOp):
+def _declare(names, words, reduce, onnx, gradient=(None, "g"), base=ReduceProp, op=ReduceOp):
     attributes = {"reduce": staticmethod(reduce), "gradient": gradient, "__module__": __name__}
     sources = {"g": "out_grad", "x": "in_data", "y": "out_data"}
     needs = tuple(sources[letter] for letter in gradient[1])
-    declare(names, base, words, op=type("RowOp", (op,), attributes), backward_needs=needs)
+    declare(names, base, words, op=type("RowOp", (op,), attributes), backward_needs=needs, onnx=onnx)
 
 
-_equal = lambda g, x, y: g * (x == y), "gxy"
-for _row in (
-    (
-        "sum sum_axis",
-        "Sum over axes.",
-        functools.partial(arrays.reduce, np.add),
-        (None, "g"),
-        ReduceProp,
-        SumOp,
-    ),
-    ("mean", "Mean over axes.", arrays.mean, (None, "g"), ReduceProp, MeanOp),
-    (
-        "nansum",
-        "Sum over axes, NaN counting as 0.",
-        functools.partial(arrays.skip_nan, np.add),
-        (lambda g, x: g * (x == x), "gx"),
-    ),
-    (
-        "prod",
-        "Product over axes.",
-        functools.partial(arrays.reduce, np.multiply),
-        (lambda g, x, y: g * (y / x), "gxy"),
-    ),
-    (
-        "nanprod",
-        "Product over axes, NaN counting as 1.",
-        functools.partial(arrays.skip_nan, np.multiply),
-        (lambda g, x, y: np.where(x == x, g * (y / x), 0), "gxy"),
-    ),
-    (
-        "max max_axis",
-        "Largest entry over axes.",
-        functools.partial(arrays.reduce, np.maximum),
-        _equal,
-        ExtremeProp,
-    ),
-    (
-        "min min_axis",
-        "Smallest entry over axes.",
-        functools.partial(arrays.reduce, np.minimum),
-        _equal,
-        ExtremeProp,
-    ),
-):
-    _declare(*_row)
+_sum, _product, _most, _least = (
+    functools.partial(arrays.reduce, ufunc) for ufunc in (np.add, np.multiply, np.maximum, np.minimum)
+)
+_sum_of_some, _product_of_some = (
+    functools.partial(arrays.skip_nan, ufunc) for ufunc in (np.add, np.multiply)
+)
+_where_equal = lambda g, x, y: g * (x == y), "gxy"
+_others = lambda g, x, y: g * (y / x), "gxy"
+_some = lambda g, x: g * (x == x), "gx"
+_some_others = lambda g, x, y: np.where(x == x, g * (y / x), 0), "gxy"
+
+_declare("sum sum_axis", "Sum over axes.", _sum, ("Sum",), op=SumOp)
+_declare("mean", "Mean over axes.", arrays.mean, ("Mean",), op=MeanOp)
+_declare("nansum", "Sum over axes, NaN counting as 0.", _sum_of_some, ("Sum", 0), _some)
+_declare("prod", "Product over axes.", _product, ("Prod",), _others)
+_declare("nanprod", "Product over axes, NaN counting as 1.", _product_of_some, ("Prod", 1), _some_others)
+_declare("max max_axis", "Largest entry over axes.", _most, ("Max",), _where_equal, ExtremeProp)
+_declare("min min_axis", "Smallest entry over axes.", _least, ("Min",), _where_equal, ExtremeProp)
 
 
 @register("norm")
