@@ -48,25 +48,28 @@ class Row:
         return ((np.zeros_like, "g"),) * 2 if steps else (self.lhs, self.rhs)
 
 
-def _step(name, old, words, function, onnx):
-    """A function without a gradient; ``old`` is what it was called in MXNet's first names."""
-    scalar = f"_{name}_scalar _{old.replace('_', '')}Scalar"
-    return Row(f"_{name} _{old}", f"broadcast_{name}", scalar, "", words, function, onnx)
+def _named(name, words, function, onnx, lhs=None, rhs=None, reflected=False):
+    """A row whose names follow from one."""
+    old = name.title()  # in MXNet's first names
+    first = old.replace("_", "")
+    scalar = f"_{name}_scalar _{first}Scalar"
+    other = f"_r{name}_scalar _R{first}Scalar" if reflected else ""
+    return Row(f"_{name} _{old}", f"broadcast_{name}", scalar, other, words, function, onnx, lhs, rhs)
 
 
-def _comparison(name, old, sign, function, op, opposite=False):
+def _comparison(name, sign, function, op, opposite=False):
     def compare(g, l, r):
         found = g.add(op, (l, r))
         return g.cast(~found if opposite else found, l.dtype)
 
-    return _step(name, old, f"1 where {{l}} {sign} {{r}}, else 0", function, compare)
+    return _named(name, f"1 where {{l}} {sign} {{r}}, else 0", function, compare)
 
 
-def _logic(name, op, words, function):
+def _logic(name, words, function):
     def combine(g, l, r):
-        return g.cast(g.add(op, (~l.equals(0), ~r.equals(0))), l.dtype)
+        return g.cast(g.add(name.title(), (~l.equals(0), ~r.equals(0))), l.dtype)
 
-    return _step(f"logical_{name}", f"Logical_{op}", words, function, combine)
+    return _named(f"logical_{name}", words, function, combine)
 
 
 def _onnx_mod(g, l, r):
@@ -123,70 +126,57 @@ ROWS = (
         (np.true_divide, "gr"),
         (lambda g, l, r: -g * l / (r * r), "glr"),
     ),
-    Row(
-        "_mod _Mod",
-        "broadcast_mod",
-        "_mod_scalar _ModScalar",
-        "_rmod_scalar _RModScalar",
+    _named(
+        "mod",
         "the remainder of {l} / {r}, with the sign of the divisor and 0 for a zero divisor",
         _mod,
         _onnx_mod,
         (None, "g"),
         (lambda g, l, r: -g * np.floor(l / r), "glr"),
+        reflected=True,
     ),
-    Row(
-        "_power _Power",
-        "broadcast_power",
-        "_power_scalar _PowerScalar",
-        "_rpower_scalar _RPowerScalar",
+    _named(
+        "power",
         "{l} to the power {r}",
         np.power,
         lambda g, l, r: g.Pow(l, r),
         (lambda g, l, r: g * r * np.power(l, r - 1), "glr"),
         (lambda g, l, o: g * o * np.log(l), "glo"),
+        reflected=True,
     ),
-    Row(
-        "_maximum _Maximum",
-        "broadcast_maximum",
-        "_maximum_scalar _MaximumScalar",
-        "",
+    _named(
+        "maximum",
         "the larger of {l} and {r}",
         np.maximum,
         lambda g, l, r: g.Max(l, r),
         (lambda g, l, r: g * (l >= r), "glr"),
         (lambda g, l, r: g * (l < r), "glr"),
     ),
-    Row(
-        "_minimum _Minimum",
-        "broadcast_minimum",
-        "_minimum_scalar _MinimumScalar",
-        "",
+    _named(
+        "minimum",
         "the smaller of {l} and {r}",
         np.minimum,
         lambda g, l, r: g.Min(l, r),
         (lambda g, l, r: g * (l <= r), "glr"),
         (lambda g, l, r: g * (l > r), "glr"),
     ),
-    Row(
-        "_hypot _Hypot",
-        "broadcast_hypot",
-        "_hypot_scalar _HypotScalar",
-        "",
+    _named(
+        "hypot",
         "the hypotenuse of {l} and {r}",
         np.hypot,
         lambda g, l, r: g.Sqrt(l * l + r * r),
         (lambda g, l, o: g * (l / o), "glo"),
         (lambda g, r, o: g * (r / o), "gro"),
     ),
-    _comparison("equal", "Equal", "==", np.equal, "Equal"),
-    _comparison("not_equal", "Not_Equal", "!=", np.not_equal, "Equal", opposite=True),
-    _comparison("greater", "Greater", ">", np.greater, "Greater"),
-    _comparison("greater_equal", "Greater_Equal", ">=", np.greater_equal, "GreaterOrEqual"),
-    _comparison("lesser", "Lesser", "<", np.less, "Less"),
-    _comparison("lesser_equal", "Lesser_Equal", "<=", np.less_equal, "LessOrEqual"),
-    _logic("and", "And", "1 where neither {l} nor {r} is 0, else 0", np.logical_and),
-    _logic("or", "Or", "0 where both {l} and {r} are 0, else 1", np.logical_or),
-    _logic("xor", "Xor", "1 where just one of {l} and {r} is 0, else 0", np.logical_xor),
+    _comparison("equal", "==", np.equal, "Equal"),
+    _comparison("not_equal", "!=", np.not_equal, "Equal", opposite=True),
+    _comparison("greater", ">", np.greater, "Greater"),
+    _comparison("greater_equal", ">=", np.greater_equal, "GreaterOrEqual"),
+    _comparison("lesser", "<", np.less, "Less"),
+    _comparison("lesser_equal", "<=", np.less_equal, "LessOrEqual"),
+    _logic("and", "1 where neither {l} nor {r} is 0, else 0", np.logical_and),
+    _logic("or", "0 where both {l} and {r} are 0, else 1", np.logical_or),
+    _logic("xor", "1 where just one of {l} and {r} is 0, else 0", np.logical_xor),
 )
 
 
