@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...errors import ShapeError
-from ...params import Field, Parameter, dtype, enum, optional
+from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
 from ..base import GradientFree, Operator, OperatorProperty
@@ -43,8 +43,17 @@ def _first(data, axis, count, ascending):
     return np.moveaxis(found.reshape(shape), -1, axis)
 
 
-class ChosenOp(Operator):
-    """Base: some entries along an axis, whose indices, ``order(data, axis)``, are the second output."""
+class OrderOp(Operator):
+    """The first ``count`` entries in order along an axis; their indices are the second output, if any."""
+
+    count: int
+
+    def order(self, data, axis):
+        """The indices of the entries."""
+        ascending = self.params.is_ascend
+        if data.size >= _MANY and data.shape[axis] >= max(_LONG, 2 * self.count):
+            return _first(data, axis, self.count, ascending)
+        return _order(data, axis, ascending)[(slice(None),) * axis + (slice(self.count),)]
 
     def forward(self, ctx, in_data, req, out_data, aux):
         data, axis = _along(in_data[0], self.params.axis)
@@ -66,91 +75,77 @@ class ChosenOp(Operator):
             target[...] = whole.reshape(target.shape)
 
 
-class SortParam(Parameter):
-    axis = Field(optional(int), -1, doc="axis to sort along; none means the flattened array")
-    is_ascend = Field(bool, True, doc="whether the smallest comes first")
+class IndexOp(GradientFree, OrderOp):
+    """Only the indices, or with ``mask`` 1 at their places: without gradient."""
 
-
-class SortOp(ChosenOp):
-    def order(self, data, axis):
-        return _order(data, axis, self.params.is_ascend)
-
-
-class SortedProp(OperatorProperty):
-    """Base of the operators here."""
-
-    arguments = {"data": "the array"}
-
-    def sorted_shape(self, shape, length=None):
-        """The shape of the result, ``length`` entries along the axis instead of all."""
-        if self.params.axis is None:
-            return (math.prod(shape) if length is None else length,)
-        axis = self.check_axis("axis", self.params.axis, len(shape))
-        return (*shape[:axis], shape[axis] if length is None else length, *shape[axis + 1 :])
-
-
-@register("sort")
-class SortProp(SortedProp):
-    """The entries along an axis in order."""
-
-    param, op = SortParam, SortOp
-    out_types = (0, np.dtype(np.int64))
-    outputs, visible_outputs = ("output0", "output1"), 1
-    backward_needs = ("out_grad", "out_data")
-
-    def infer_shape(self, in_shapes):
-        return in_shapes, [self.sorted_shape(in_shapes[0])] * 2
-
-
-class ArgsortParam(SortParam):
-    dtype = Field(dtype, "float32", doc="dtype of the indices")
-
-
-class ArgsortOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        order = _order(*_along(in_data[0], self.params.axis), self.params.is_ascend)
-        arrays.evaluate(None, [order], out_data[0], req[0])
-
-
-@register("argsort")
-class ArgsortProp(SortedProp):
-    """The indices that would put the entries along an axis in order.
-
-    Of equal entries the first comes first. MXNet 1.9.1 leaves their order open beyond 16 entries.
-    """
-
-    param, op = ArgsortParam, ArgsortOp
-    out_types = ("dtype",)
-
-    def infer_shape(self, in_shapes):
-        return in_shapes, [self.sorted_shape(in_shapes[0])]
-
-
-class TopkOp(ChosenOp):
-    k: int
-
-    def order(self, data, axis):
-        ascending = self.params.is_ascend
-        if data.size >= _MANY and data.shape[axis] >= max(_LONG, 2 * self.k):
-            return _first(data, axis, self.k, ascending)
-        return _order(data, axis, ascending)[(slice(None),) * axis + (slice(self.k),)]
-
-
-class TopkIndexOp(GradientFree, TopkOp):
-    """Indices, or a mask of the places: without gradient."""
+    mask = False
 
     def forward(self, ctx, in_data, req, out_data, aux):
         data, axis = _along(in_data[0], self.params.axis)
         found = self.order(data, axis)
-        if self.params.ret_typ == "mask":
+        if self.mask:
             mask = np.zeros(data.shape, out_data[0].dtype)
             np.put_along_axis(mask, found, 1, axis)
             found = mask.reshape(out_data[0].shape)
         arrays.evaluate(None, [found], out_data[0], req[0])
 
 
+class OrderProp(OperatorProperty):
+    """Base: some entries along ``axis`` in order, or where they are."""
+
+    arguments = {"data": "the array"}
+
+    def length(self, shape) -> int:
+        """How many entries there are along the axis."""
+        axis = self.params.axis
+        return math.prod(shape) if axis is None else shape[self.check_axis("axis", axis, len(shape))]
+
+    def count(self, shape) -> int:
+        """How many of them are wanted: all, unless a subclass knows better."""
+        return self.length(shape)
+
+    def out_shapes(self, shape):
+        count, axis = self.count(shape), self.params.axis
+        axes = range(len(shape))
+        out = (count,) if axis is None else tuple(count if i == axis % len(shape) else shape[i] for i in axes)
+        return [out] * len(self.list_outputs())
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        return self.op(self.params, count=self.count(in_shapes[0]))
+
+
+class SortBase(OrderProp):
+    """Base of the two that sort all entries."""
+
+    axis = Field(optional(int), -1, doc="axis to sort along; none means the flattened array")
+    is_ascend = Field(bool, True, doc="whether the smallest comes first")
+
+
+@register("sort")
+class SortProp(SortBase):
+    """The entries along an axis in order."""
+
+    op = OrderOp
+    out_types = (0, np.dtype(np.int64))
+    outputs, visible_outputs = ("output0", "output1"), 1
+    backward_needs = ("out_grad", "out_data")
+
+
+@register("argsort")
+class ArgsortProp(SortBase):
+    """The indices that would put the entries along an axis in order.
+
+    Of equal entries the first comes first. MXNet 1.9.1 leaves their order open beyond 16 entries.
+    """
+
+    dtype = Field(dtype, "float32", doc="dtype of the indices")
+
+    op = IndexOp
+    out_types = ("dtype",)
+
+
 @register("topk")
-class TopkProp(SortedProp):
+class TopkProp(OrderProp):
     """The largest (or smallest) entries along an axis, in order, or where they are.
 
     Of equal entries the first comes first. MXNet 1.9.1 leaves their order open beyond 16 entries.
@@ -170,7 +165,7 @@ class TopkProp(SortedProp):
 
     @property
     def op(self):
-        return TopkOp if self._values else TopkIndexOp
+        return OrderOp if self._values else IndexOp
 
     @property
     def _values(self):
@@ -183,19 +178,15 @@ class TopkProp(SortedProp):
     def list_outputs(self):
         return ("output0", "output1") if self._values else ("output",)
 
-    def _k(self, shape):
-        p = self.params
-        whole = self.sorted_shape(shape)
-        length = whole[0 if p.axis is None else p.axis % len(shape)]
-        if p.k > length:
-            raise ShapeError(f"{self.label}: k must be at most {length} for data of shape {shape}, got {p.k}")
-        return p.k if p.k > 0 else length
+    def count(self, shape):
+        k, length = self.params.k, self.length(shape)
+        if k > length:
+            raise ShapeError(f"{self.label}: k must be at most {length} for data of shape {shape}, got {k}")
+        return k if k > 0 else length
 
     def out_shapes(self, shape):
-        if self.params.ret_typ == "mask":
-            self._k(shape)
-            return [shape]
-        return [self.sorted_shape(shape, self._k(shape))] * len(self.list_outputs())
+        shapes = super().out_shapes(shape)
+        return [shape] if self.params.ret_typ == "mask" else shapes
 
     @property
     def out_types(self):
@@ -203,4 +194,4 @@ class TopkProp(SortedProp):
         return kinds[self.params.ret_typ]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, k=self._k(in_shapes[0]))
+        return self.op(self.params, count=self.count(in_shapes[0]), mask=self.params.ret_typ == "mask")
