@@ -7,6 +7,7 @@ user's own module is as good as a built-in one. ``docs/add_an_operator.md`` walk
 import functools
 import importlib
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -172,6 +173,8 @@ class OperatorProperty:
     arguments: tuple[str, ...] = ("data",)
     aux: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ("output",)
+    #: Inputs that are there only where a function of the parameters says so.
+    present_if: dict[str, Callable[[Parameter], object]] = {}
     #: What each input and auxiliary state is, for the generated documentation.
     argument_docs: dict[str, str] = {}
     #: What to do for each input of which a list was given.
@@ -293,7 +296,8 @@ class OperatorProperty:
         """Names of the inputs, with these parameters."""
         if self.variadic:
             return tuple(f"arg{i}" for i in range(getattr(self.params, self.variadic)))
-        return self.arguments
+        left_out = [name for name, is_there in self.present_if.items() if not is_there(self.params)]
+        return tuple(name for name in self.arguments if name not in left_out) if left_out else self.arguments
 
     def list_outputs(self) -> tuple[str, ...]:
         """Names of the outputs, hidden ones last."""

@@ -150,13 +150,11 @@ class DeformableConvolutionProp(FloatProperty):
         "weight": "(num_filter, channels / num_group, height, width)",
         "bias": "(num_filter,)",
     }
+    present_if = {"bias": lambda p: not p.no_bias}
     partial_shapes = False
     backward_needs = ("out_grad", "in_data")
     #: Rows of the displacement map for one tap, by the argument that holds them.
     rows_per_tap = {"offset": 2}
-
-    def list_arguments(self):
-        return self.arguments[:-1] if self.params.no_bias else self.arguments
 
     def count_operations(self, in_shapes, out_shapes):
         weight = in_shapes[self.list_arguments().index("weight")]

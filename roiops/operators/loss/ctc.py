@@ -76,14 +76,13 @@ class CTCLossProp(FloatProperty):
         "data_lengths": "steps of each sequence, with use_data_lengths",
         "label_lengths": "labels of each sequence, with use_label_lengths",
     }
+    present_if = {
+        "data_lengths": lambda p: p.use_data_lengths,
+        "label_lengths": lambda p: p.use_label_lengths,
+    }
     zero_grad = own_types = ("label", "data_lengths", "label_lengths")
     outputs, visible_outputs = ("output0", "output1"), 1
     backward_needs = ("out_grad", "out_data")
-
-    def list_arguments(self):
-        p = self.params
-        lengths = ["data_lengths"] * p.use_data_lengths + ["label_lengths"] * p.use_label_lengths
-        return ("data", "label", *lengths)
 
     def infer_shape(self, in_shapes):
         data, label, *lengths = in_shapes

@@ -94,15 +94,13 @@ class SoftmaxProp(FloatProperty):
         "data": "the array",
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
+    present_if = {"length": lambda p: p.use_length}
     keeps_shape = repeatable = True
     inplace, inplace_grad = {0: 0}, {0: 0}
 
     @property
     def typed_by_output(self):
         return self.params.dtype is None
-
-    def list_arguments(self):
-        return ("data", "length") if self.params.use_length else ("data",)
 
     @property
     def backward_needs(self):

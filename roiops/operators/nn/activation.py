@@ -144,6 +144,7 @@ class LeakyReLUProp(FloatProperty):
         "data": "any shape",
         "gamma": "slopes by channel, one slope, or one for each index of the first axes; only for 'prelu'",
     }
+    present_if = {"gamma": lambda p: p.act_type == "prelu"}
     outputs = ("output", "mask")
     variable_attributes = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
     monitored_as_data = True
@@ -154,9 +155,6 @@ class LeakyReLUProp(FloatProperty):
             return Following("act", (0,), {"slopes": self.params.slope})
         of_channels = kind == "prelu" and len(in_shapes[1]) == 1 and len(in_shapes[0]) > 1
         return Following("prelu", (0,), {}) if of_channels else None
-
-    def list_arguments(self):
-        return self.arguments if self.params.act_type == "prelu" else self.arguments[:1]
 
     def list_outputs(self):
         return self.outputs if self.params.act_type == "rrelu" else self.outputs[:1]

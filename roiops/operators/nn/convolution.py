@@ -182,6 +182,7 @@ class _ConvolutionBaseProp(FloatProperty):
     """Both directions. What differs are the weight's shape, its channels and the sizes of the output."""
 
     arguments = ("data", "weight", "bias")
+    present_if = {"bias": lambda p: not p.no_bias}
     repeatable = True
     backward_needs = ("out_grad", "in_data")
     #: What work it does after itself, and after which other.
@@ -190,9 +191,6 @@ class _ConvolutionBaseProp(FloatProperty):
     def takes_over(self, work, done, in_shapes):
         plain = len(self.params.kernel) < 3 and not self.params.channels_last
         return plain and work.kind in self.after and all(kind in self.after[work.kind] for kind in done)
-
-    def list_arguments(self):
-        return self.arguments[:2] if self.params.no_bias else self.arguments
 
     def weight_shape(self, channels: int) -> tuple:
         """The shape of the weight for data of so many channels, channels second."""

@@ -58,10 +58,8 @@ class FullyConnectedProp(FloatProperty):
         "weight": "matrix, (num_hidden, features)",
         "bias": "one number for each output feature; not with no_bias",
     }
+    present_if = {"bias": lambda p: not p.no_bias}
     backward_needs = ("out_grad", "in_data")
-
-    def list_arguments(self):
-        return self.arguments[:2] if self.params.no_bias else self.arguments
 
     def count_operations(self, in_shapes, out_shapes):
         return 2 * math.prod(out_shapes[0]) * in_shapes[1][1]

@@ -104,9 +104,7 @@ class RNNProp(FloatProperty):
         "state": "first states, (num_layers * directions, batch, state_size)",
         "state_cell": "first cells, of the same shape; only with 'lstm'",
     }
-
-    def list_arguments(self):
-        return self.arguments if self.params.mode == "lstm" else self.arguments[:3]
+    present_if = {"state_cell": lambda p: p.mode == "lstm"}
 
     def list_outputs(self):
         visible = ("output", "state_output", "statecell_output")[: self.params.num_visible]

@@ -200,12 +200,10 @@ class BilinearResize2DProp(FloatProperty):
         "data": "images, (batch, channels, height, width)",
         "like": "images of the wanted height and width; only in mode 'like'",
     }
+    present_if = {"like": lambda p: p.mode == "like"}
     zero_grad = ("like",)
     backward_needs = ("out_grad",)
     monitored_as_data = True
-
-    def list_arguments(self):
-        return self.arguments if self.params.mode == "like" else self.arguments[:1]
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]

@@ -97,9 +97,7 @@ class DeformablePSROIPoolingProp(DisplacedProp):
         "trans": "displacements (num_rois, 2 * classes, parts, parts), x before y, in box sizes; "
         "left out with no_trans",
     }
-
-    def list_arguments(self):
-        return self.arguments[:2] if self.params.no_trans else self.arguments
+    present_if = {"trans": lambda p: not p.no_trans}
 
     @property
     def pooled_size(self):

@@ -42,11 +42,9 @@ class HistogramProp(OperatorProperty):
 
     param, op = HistogramParam, HistogramOp
     arguments = {"data": "any array", "bins": "the edges of the bins, ascending; without bin_cnt"}
+    present_if = {"bins": lambda p: p.bin_cnt is None}
     outputs = ("output0", "output1")
     monitored_as_data = True
-
-    def list_arguments(self):
-        return ("data",) if self.params.bin_cnt is not None else ("data", "bins")
 
     def infer_shape(self, in_shapes):
         if self.params.bin_cnt is not None:

@@ -104,9 +104,7 @@ class SequenceProp(OperatorProperty):
         "data": "the sequences, of shape (time, batch, ...)",
         "sequence_length": "length of each sequence, with use_sequence_length",
     }
-
-    def list_arguments(self):
-        return self.arguments[: 2 if self.params.use_sequence_length else 1]
+    present_if = {"sequence_length": lambda p: p.use_sequence_length}
 
     def infer_shape(self, in_shapes):
         shape = in_shapes[0]
