@@ -152,6 +152,11 @@ class GradientFree(Operator):
         """Nothing to do."""
 
 
+def variant(*bases: type[Operator], **attributes) -> type[Operator]:
+    """What the last of these classes computes, but for these attributes and what the others override."""
+    return type(bases[-1].__name__, bases, {"__module__": bases[-1].__module__, **attributes})
+
+
 class OperatorProperty:
     """Describes an operator: parameters, names, shapes, types. A subclass is registered under its name.
 

@@ -8,7 +8,7 @@ from ...errors import ShapeError
 from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..arrays import sum_by_channel
-from ..base import kernels
+from ..base import kernels, variant
 from ..dense import DenseOperator, FloatProperty
 
 # Bytes of gathered columns that are held at a time, and the least positions they are for.
@@ -119,10 +119,6 @@ class DeformableConvolutionOp(DenseOperator):
                 target[...] = value.reshape(target.shape)
 
 
-class ModulatedDeformableConvolutionOp(DeformableConvolutionOp):
-    modulated = True
-
-
 @register("_contrib_DeformableConvolution", "DeformableConvolution", "_npx_deformable_convolution")
 class DeformableConvolutionProp(FloatProperty):
     """Convolution whose taps read the map at displaced positions, bilinearly (Deformable ConvNets, 2017).
@@ -209,7 +205,7 @@ class ModulatedDeformableConvolutionProp(DeformableConvolutionProp):
 
     im2col_step = Field(int, 64, above=0, doc="read from old files; images are taken one by one anyway")
 
-    op = ModulatedDeformableConvolutionOp
+    op = variant(DeformableConvolutionOp, modulated=True)
     arguments = ("data", "offset", "mask", "weight", "bias")
     argument_docs = DeformableConvolutionProp.argument_docs | {
         "mask": "factors (images, groups * taps, height, width) of the output's size"

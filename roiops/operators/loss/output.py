@@ -9,7 +9,7 @@ from ...errors import ShapeError
 from ...params import Field, enum
 from ...registry import register
 from .. import arrays
-from ..base import Operator, OperatorProperty, kernels, known, merge_shapes
+from ..base import Operator, OperatorProperty, kernels, known, merge_shapes, variant
 from ..dense import FloatProperty
 from ..tensor.common import ElementwiseProp, declare
 from ..tensor.unary import sigmoid
@@ -235,10 +235,6 @@ class RegressionOp(Operator):
         arrays.evaluate(lambda y, t: slope(y, t) * y.dtype.type(factor), [y, label], in_grad[0], req[0])
 
 
-class LogisticOp(RegressionOp):
-    link = staticmethod(sigmoid)
-
-
 class AbsoluteOp(RegressionOp):
     @staticmethod
     def slope(y, t):
@@ -276,7 +272,7 @@ declare(
     "LogisticRegressionOutput",
     RegressionProp,
     "sigmoid(data); backward is the gradient of the binary cross-entropy.",
-    op=LogisticOp,
+    op=variant(RegressionOp, link=staticmethod(sigmoid)),
 )
 declare(
     "MAERegressionOutput",

@@ -6,13 +6,13 @@ from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
-from ..base import Operator, kernels, merge_shapes
+from ..base import Operator, kernels, merge_shapes, variant
 from ..dense import FloatProperty, row_view
 from ..tensor.common import declare
 
 
 class SoftmaxOp(Operator):
-    """Softmax along an axis; the subclasses change the sign or take the logarithm."""
+    """Softmax along an axis, perhaps with the sign changed first, or its logarithm."""
 
     shareable = True
 
@@ -71,14 +71,6 @@ class SoftmaxOp(Operator):
         arrays.fill(in_grad[0], req[0], compute)
 
 
-class SoftminOp(SoftmaxOp):
-    sign = -1
-
-
-class LogSoftmaxOp(SoftmaxOp):
-    log = True
-
-
 class SoftmaxProp(FloatProperty):
     """Base of softmax, softmin and log_softmax."""
 
@@ -132,12 +124,12 @@ declare(
     op=SoftmaxOp,
     monitored_as_data=True,
 )
-declare("softmin", SoftmaxProp, "softmax(-data).", op=SoftminOp)
+declare("softmin", SoftmaxProp, "softmax(-data).", op=variant(SoftmaxOp, sign=-1))
 declare(
     "log_softmax",
     SoftmaxProp,
     "The logarithm of softmax, without overflow.",
-    op=LogSoftmaxOp,
+    op=variant(SoftmaxOp, log=True),
     monitored_as_data=True,
 )
 

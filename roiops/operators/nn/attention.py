@@ -7,6 +7,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...params import Field
 from ...registry import register
+from ..base import variant
 from ..dense import FloatProperty, FormulaOperator
 
 
@@ -146,15 +147,11 @@ class AttentionValuesProp(AttentionProp):
         return [shape, attention], [(attention[1], shape[1], heads * depth)]
 
 
-class SelfWeightedOp(WeightedOp):
-    parts = 3
-
-
 @register("_contrib_interleaved_matmul_selfatt_valatt")
 class SelfAttentionValuesProp(AttentionValuesProp):
     """The values of self-attention, weighted: (length, batch, heads * depth)."""
 
-    op = SelfWeightedOp
+    op = variant(WeightedOp, parts=3)
     arguments = {
         "queries_keys_values": "(length, batch, heads * 3 * depth)",
         "attention": "weights, (batch * heads, length, length)",

@@ -14,7 +14,7 @@ from ...dtypes import as_scalar, wide
 from ...errors import ShapeError
 from ...params import Field
 from .. import arrays
-from ..base import Following, GradientFree
+from ..base import Following, GradientFree, variant
 from .chain import ARITHMETIC, ChainOp, ChainProp, two_arrays
 from .common import ElementwiseProp, declare
 
@@ -230,10 +230,6 @@ class BinaryOp(ChainOp):
         return self._scratch
 
 
-class CompareOp(GradientFree, BinaryOp):
-    """A comparison: piecewise constant, so without a gradient."""
-
-
 class BinaryProp(ChainProp, ElementwiseProp):
     """Two arrays of one shape."""
 
@@ -320,10 +316,6 @@ class ScalarOp(ChainOp):
         arrays.evaluate(function, [by_letter[letter] for letter in sources], in_grad[0], req[0])
 
 
-class CompareScalarOp(GradientFree, ScalarOp):
-    """A comparison with a scalar."""
-
-
 class ScalarProp(ChainProp, ElementwiseProp):
     """An array and a number."""
 
@@ -346,7 +338,9 @@ def _sentence(row, l, r, more=""):
 
 
 def _declare(row):
-    op = type("RowOp", (BinaryOp if row.lhs else CompareOp,), {"row": row, "__module__": __name__})
+    # A comparison is piecewise constant, so without a gradient.
+    above = () if row.lhs else (GradientFree,)
+    op = variant(*above, BinaryOp, row=row)
     shared = {}
     if row.lhs:
         # A left gradient that is the head gradient itself may stay in its memory.
@@ -363,11 +357,9 @@ def _declare(row):
     ):
         if not names:
             continue
-        base = ScalarOp if row.lhs else CompareScalarOp
-        attributes = {"row": row, "reflected": reflected, "__module__": __name__}
         gradient = row.rhs if reflected else row.lhs
         shared = {"backward_needs": _needs(gradient), "inplace_grad": {0: 0}} if gradient else {}
-        scalar_op = type("RowScalarOp", (base,), attributes)
+        scalar_op = variant(*above, ScalarOp, row=row, reflected=reflected)
         declare(names, ScalarProp, _sentence(row, *operands), op=scalar_op, **shared)
 
 

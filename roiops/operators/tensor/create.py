@@ -11,7 +11,7 @@ from ...params import MOST_ARRAYS, Field, Parameter, device, dtype, enum, option
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import GradientFree, Operator, OperatorProperty
+from ..base import GradientFree, Operator, OperatorProperty, variant
 from .common import ElementwiseProp, declare
 from .views import ReshapeOp
 
@@ -28,8 +28,7 @@ class FillOp(GradientFree):
             out_data[0][...] = as_scalar(self.number, out_data[0].dtype)
 
 
-class OnesOp(FillOp):
-    number = 1
+_ONES = variant(FillOp, number=1)
 
 
 class FullOp(FillOp):
@@ -58,7 +57,7 @@ class FilledProp(CreateProp):
 
 
 declare("_zeros", FilledProp, "An array of zeros.", op=FillOp)
-declare("_ones", FilledProp, "An array of ones.", op=OnesOp)
+declare("_ones", FilledProp, "An array of ones.", op=_ONES)
 declare(
     "_full",
     FilledProp,
@@ -69,7 +68,7 @@ declare(
 
 _LIKE = {"arguments": {"data": "only its shape and dtype are used"}}
 declare("zeros_like", ElementwiseProp, "Zeros of the shape and dtype of the data.", op=FillOp, **_LIKE)
-declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data.", op=OnesOp, **_LIKE)
+declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data.", op=_ONES, **_LIKE)
 
 
 class NumbersOp(GradientFree):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...params import Field
+from ..base import variant
 from ..dense import FloatProperty, FormulaOperator
 from .common import declare
 from .unary import digamma, gammaln
@@ -129,12 +130,11 @@ _DOCS = {
 def _declare(name, words, parameters, log_density, log_slopes, vectors=0):
     """Register a density by its logarithm and the slopes of that, for samples and for parameters."""
     functions = {"log_density": staticmethod(log_density), "log_slopes": staticmethod(log_slopes)}
-    attributes = {**functions, "vectors": vectors, "__module__": __name__}
     declare(
         f"_random_pdf_{name} random_pdf_{name}",
         DensityProp,
         f"The probability density of samples of {words}.",
-        op=type("RowDensityOp", (DensityOp,), attributes),
+        op=variant(DensityOp, vectors=vectors, **functions),
         arguments={"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
     )
 

@@ -10,7 +10,7 @@ from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import GradientFree, Operator, OperatorProperty, kernels, known, merge_shapes
+from ..base import GradientFree, Operator, OperatorProperty, kernels, known, merge_shapes, variant
 from .slices import AssignOp
 
 
@@ -110,10 +110,6 @@ class TakeProp(OperatorProperty):
         return in_shapes, [out]
 
 
-class EmbeddingOp(TakeOp):
-    source, chooser = 1, 0
-
-
 @register("Embedding")
 class EmbeddingProp(OperatorProperty):
     """The rows of a table that the data tells; an index outside takes the first or last row."""
@@ -123,7 +119,7 @@ class EmbeddingProp(OperatorProperty):
     dtype = Field(dtype, "float32", doc="dtype of weight")
     sparse_grad = Field(bool, False, doc="accepted, without effect: gradients are dense")
 
-    op = EmbeddingOp
+    op = variant(TakeOp, source=1, chooser=0)
     zero_grad = own_types = ("data",)
     backward_needs = ("out_grad", "in_data")
     partial_shapes = True

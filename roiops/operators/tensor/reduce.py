@@ -11,7 +11,7 @@ from ...params import Field, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import GradientFree, Operator, OperatorProperty, kernels
+from ..base import GradientFree, Operator, OperatorProperty, kernels, variant
 from ..dense import DenseOperator
 from .common import declare
 
@@ -142,10 +142,10 @@ class ExtremeProp(ReduceProp):
 
 
 def _declare(names, words, reduce, onnx, gradient=(None, "g"), base=ReduceProp, op=ReduceOp):
-    attributes = {"reduce": staticmethod(reduce), "gradient": gradient, "__module__": __name__}
+    op = variant(op, reduce=staticmethod(reduce), gradient=gradient)
     sources = {"g": "out_grad", "x": "in_data", "y": "out_data"}
     needs = tuple(sources[letter] for letter in gradient[1])
-    declare(names, base, words, op=type("RowOp", (op,), attributes), backward_needs=needs, onnx=onnx)
+    declare(names, base, words, op=op, backward_needs=needs, onnx=onnx)
 
 
 _sum, _product, _most, _least = (
@@ -252,10 +252,6 @@ def _check_some(prop, shape, axes):
         raise ShapeError(f"{prop.label}: data has no entries to search, its shape is {tuple(shape)}")
 
 
-class ArgMinOp(ArgReduceOp):
-    search = staticmethod(np.argmin)
-
-
 class ArgReduceProp(OperatorProperty):
     """Base of argmax and argmin."""
 
@@ -273,7 +269,8 @@ class ArgReduceProp(OperatorProperty):
 
 
 declare("argmax", ArgReduceProp, "Index of the first largest entry along an axis.", op=ArgReduceOp)
-declare("argmin", ArgReduceProp, "Index of the first smallest entry along an axis.", op=ArgMinOp)
+_FIRST_MINIMUM = variant(ArgReduceOp, search=staticmethod(np.argmin))
+declare("argmin", ArgReduceProp, "Index of the first smallest entry along an axis.", op=_FIRST_MINIMUM)
 
 
 class ArgMaxChannelOp(ArgReduceOp):

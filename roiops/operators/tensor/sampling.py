@@ -15,7 +15,7 @@ from ...params import Field, device, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from ..arrays import evaluate
-from ..base import GradientFree, Operator, OperatorProperty, assign
+from ..base import GradientFree, Operator, OperatorProperty, assign, variant
 from .common import declare
 
 _FLOAT = np.dtype(np.float32)
@@ -171,8 +171,8 @@ def _declare(row: Distribution) -> None:
         "shape": Field(ints(), (), range=(0, None), doc="shape of the numbers for each entry"),
         "dtype": Field(optional(dtype), None, doc="dtype of the result, float32 if none"),
     }
-    op = type("RowDrawOp", (DrawOp,), {"row": row, "__module__": __name__})
-    each = type("RowDrawForEachOp", (DrawForEachOp,), {"row": row, "__module__": __name__})
+    op = variant(DrawOp, row=row)
+    each = variant(DrawForEachOp, row=row)
 
     name = row.name
     declare(f"_random_{name} random_{name} {row.aliases}", DrawProp, row.words, op=op, **fields, **created)

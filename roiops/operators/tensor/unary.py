@@ -9,7 +9,7 @@ import numpy as np
 from ...dtypes import as_scalar
 from ...params import Field
 from .. import arrays
-from ..base import Following, GradientFree, Operator
+from ..base import Following, GradientFree, Operator, variant
 from .chain import ChainOp, ChainProp
 from .common import ElementwiseProp, declare
 from .views import ReshapeOp
@@ -407,10 +407,6 @@ class UnaryOp(ChainOp):
             arrays.evaluate(lambda g, x: g * slope(x), [head, known], in_grad[0], req[0])
 
 
-class StepOp(GradientFree, UnaryOp):
-    """A piecewise constant function, without a gradient."""
-
-
 class UnaryProp(ElementwiseProp):
     """One array to another of its shape."""
 
@@ -422,7 +418,7 @@ class RowProp(ChainProp, UnaryProp):
 
 
 def _declare(row):
-    op = type("RowOp", (UnaryOp if row.smooth else StepOp,), {"row": row, "__module__": __name__})
+    op = variant(UnaryOp, row=row) if row.smooth else variant(GradientFree, UnaryOp, row=row)
     needs = ("out_grad", *(("in_data",) if row.slope_in else ("out_data",) if row.slope_out else ()))
     more = {"monitored_as_data": row.monitored_as_data, **row.fields}
     declare(row.names, RowProp, row.words, op=op, backward_needs=needs, **more)

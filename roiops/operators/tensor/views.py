@@ -14,7 +14,7 @@ from ...params import Field, Parameter, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
-from ..base import GradientFree, Operator, OperatorProperty, known, merge_shapes
+from ..base import GradientFree, Operator, OperatorProperty, known, merge_shapes, variant
 from .common import ElementwiseProp, declare, same_memory
 
 # -- the same entries in the same order ------------------------------------------------------------------
@@ -264,15 +264,11 @@ declare(
 )
 
 
-class BlockGradOp(GradientFree, ReshapeOp):
-    """The same, without a gradient."""
-
-
 declare(
     "BlockGrad stop_gradient",
     ElementwiseProp,
     "The data as it is; no gradient passes.",
-    op=BlockGradOp,
+    op=variant(GradientFree, ReshapeOp),
     moves_data=True,
 )
 
