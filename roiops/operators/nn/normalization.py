@@ -11,32 +11,39 @@ from ..base import kernels
 from ..dense import DenseOperator, FloatProperty, row_view
 
 
-class _AffineNormOp(DenseOperator):
-    """``gamma * (data - mean) / std + beta`` with the statistics of rows that a subclass lays out.
+class AffineNormOp(DenseOperator):
+    """``gamma * (data - mean) / std + beta``, over groups of channels of each sample, or along an axis.
 
-    ``rows(data)`` views an array so that statistics run over its middle axis; ``blocks(data, count)`` views
-    it as (outer, len(gamma), inner), so that gamma and beta run along the middle axis.
+    ``rows(data, count)`` views an array so that statistics run over its middle axis; ``blocks(data, count)``
+    views it as (outer, count, inner), so that gamma and beta, of that length, run along the middle axis.
     """
+
+    def rows(self, data, count):
+        return data.reshape(data.shape[0] * count, math.prod(data.shape[1:]) // max(count, 1), 1)
+
+    def blocks(self, data, count):
+        return data.reshape(data.shape[0], count, math.prod(data.shape[1:]) // max(count, 1))
 
     def compute(self, ctx, in_data, out_data, aux):
         data, gamma, beta = in_data
-        self._normalize(ctx, data, out_data[0], *out_data[1:])
+        self._normalize(ctx, data, len(gamma), out_data[0], *out_data[1:])
         result = self.blocks(out_data[0], len(gamma))
         result *= gamma[:, None]
         result += beta[:, None]
 
-    def _normalize(self, ctx, data, out, mean=None, std=None):
-        rows = self.rows(data)
+    def _normalize(self, ctx, data, count, out, mean=None, std=None):
+        rows = self.rows(data, count)
         stats = (rows.shape[0], rows.shape[2])
         mean = self.scratch("mean", stats, data.dtype) if mean is None else mean.reshape(stats)
         std = self.scratch("std", stats, data.dtype) if std is None else std.reshape(stats)
-        kernels("network.norm", ctx.device).row_forward(rows, self.params.eps, mean, std, self.rows(out))
+        out = self.rows(out, count)
+        kernels("network.norm", ctx.device).row_forward(rows, self.params.eps, mean, std, out)
         return std
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         head, (data, gamma, _), count = out_grad[0], in_data, len(in_data[1])
         norm = self.scratch("norm", data.shape, data.dtype)
-        std = self._normalize(ctx, data, norm)
+        std = self._normalize(ctx, data, count, norm)
         head_blocks = self.blocks(head, count)
         if in_grad[1] is not None:
             blocks = self.blocks(norm, count)
@@ -48,8 +55,9 @@ class _AffineNormOp(DenseOperator):
         if in_grad[0] is not None:
             grad_norm = self.scratch("grad_norm", data.shape, data.dtype)
             np.multiply(head_blocks, gamma[:, None], out=self.blocks(grad_norm, count))
+            of_data = self.rows(in_grad[0], count)
             kernels("network.norm", ctx.device).row_backward(
-                self.rows(grad_norm), self.rows(norm), std, self.rows(in_grad[0])
+                self.rows(grad_norm, count), self.rows(norm, count), std, of_data
             )
 
 
@@ -60,29 +68,11 @@ def _sums(add_up, *blocks):
     return sum(add_up(*(each[start : start + rows] for each in blocks)).astype(np.float64) for start in parts)
 
 
-class LayerNormOp(_AffineNormOp):
-    def rows(self, data):
+class LayerNormOp(AffineNormOp):
+    def rows(self, data, count):
         return row_view(data, self.params.axis)
 
-    def blocks(self, data, count):
-        return row_view(data, self.params.axis)
-
-
-class InstanceNormOp(_AffineNormOp):
-    def rows(self, data):
-        return data.reshape(math.prod(data.shape[:2]), math.prod(data.shape[2:]), 1)
-
-    def blocks(self, data, count):
-        return row_view(data, 1)
-
-
-class GroupNormOp(_AffineNormOp):
-    def rows(self, data):
-        groups = self.params.num_groups
-        return data.reshape(data.shape[0] * groups, math.prod(data.shape[1:]) // groups, 1)
-
-    def blocks(self, data, count):
-        return data.reshape(data.shape[0], count, math.prod(data.shape[1:]) // count)
+    blocks = rows
 
 
 class _AffineNormProp(FloatProperty):
@@ -130,7 +120,7 @@ class InstanceNormProp(_AffineNormProp):
 
     eps = Field(float, 1e-3, range=(0, None), doc="added to the variance before the square root")
 
-    op = InstanceNormOp
+    op = AffineNormOp
     arguments = {
         "data": "images, (batch, channels, *spatial)",
         "gamma": "scale of each channel",
@@ -151,7 +141,7 @@ class GroupNormProp(_AffineNormProp):
     eps = Field(float, 1e-5, range=(0, None), doc="added to the variance before the square root")
     output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
 
-    op = GroupNormOp
+    op = AffineNormOp
     outputs = ("output", "mean", "std")
     arguments = {
         "data": "images, (batch, channels, *spatial)",
