@@ -23,18 +23,13 @@ class CannotLower(MXNetError):
 
 
 class Lowering(NamedTuple):
-    """A registered function, and what the converter has to know of it."""
+    """A registered function, and what the converter has to know of it: :func:`lowers` says what that is."""
 
     function: object
-    #: Inputs that inference does not read, such as labels.
     unused: tuple[str, ...]
-    #: Inputs of which only the shape is read.
     shape_only: tuple[str, ...]
-    #: Whether it is put into a function of the model, under the operator's name, where functions are wanted.
     as_function: bool
-    #: The first opset that has what it writes; a graph with it is written in that or a later one.
     opset: int
-    #: The first opset, if one is asked for, in which it writes something else that does the same.
     oldest: int
 
 
@@ -66,7 +61,7 @@ def lowers(
         Where functions are asked for, put what is written into a function of the model, so that a reader
         sees one node.
     opset : int
-        The first of ONNX's opsets that has the operators it writes.
+        The first of ONNX's opsets that has the operators it writes: the oldest that a graph may be in.
     oldest : int, optional
         The first opset in which it can do with others, should that be asked for: ``g.opset`` tells.
     """
