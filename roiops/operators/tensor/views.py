@@ -63,12 +63,7 @@ class ReshapeBase(OperatorProperty):
 def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
     """The shape that MXNet's reshape codes make of ``shape``, whose entries may be -1 for unknown."""
     step = -1 if reverse else 1  # in reverse a -4 stands after its two numbers
-    groups, i = [], 0
-    while i < len(codes):
-        width = 3 if codes[::step][i] == -4 else 1
-        groups.append(tuple(codes[::step][i : i + width]))
-        i += width
-    dims, out, infer = list(shape)[::step], [], None
+    left, dims, out, infer = list(codes)[::step], list(shape)[::step], [], None
 
     def fail(why):
         raise ShapeError(f"{label}: shape {tuple(codes)} does not fit data of shape {tuple(shape)}: {why}")
@@ -78,8 +73,8 @@ def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
             fail("it uses more axes than there are")
         return dims.pop(0)
 
-    for group in groups:
-        code = group[0]
+    while left:
+        code = left.pop(0)
         if code == 0:
             out.append(take())
         elif code == -1:
@@ -87,8 +82,7 @@ def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
                 fail("-1 may come only once")
             infer = len(out)
             out.append(-1)
-            if dims:
-                dims.pop(0)
+            del dims[:1]
         elif code == -2:
             out += dims
             dims = []
@@ -96,15 +90,14 @@ def reshaped(label: str, shape, codes, reverse: bool = False) -> tuple:
             one, other = take(), take()
             out.append(-1 if -1 in (one, other) else one * other)
         elif code == -4:
-            if len(group) < 3:
+            if len(left) < 2:
                 fail("-4 needs the two numbers to split into")
-            out += _split(take(), group[1:], fail)
+            out += _split(take(), (left.pop(0), left.pop(0)), fail)
         elif code < -4:
             fail(f"there is no code {code}")
         else:
             out.append(code)
-            if dims:
-                dims.pop(0)
+            del dims[:1]
     unknown = -1 in shape
     if infer is not None and not unknown:
         rest = math.prod(n for k, n in enumerate(out) if k != infer)
