@@ -265,6 +265,15 @@ def matmul(a, b, out, req):
         np.copyto(out, result, casting="unsafe")
 
 
+def put_along_axis(target, index, value, axis, req):
+    """The gradient of an array of which entries along an axis were chosen: ``value`` there, else 0."""
+    if req == "add":
+        value = value + np.take_along_axis(target, index, axis)
+    else:
+        target[...] = 0
+    np.put_along_axis(target, index, value, axis)
+
+
 def fill(target, req, compute):
     """``compute(array)`` writes ``target``, through scratch where that is not C-contiguous or added to.
 

@@ -493,6 +493,15 @@ class OperatorProperty:
             raise ShapeError(f"{self.label}: {name} must have shape {words}, got {shape}")
         return merged
 
+    def check_one_of(self, name: str, shape, forms: list[tuple], more: str = "") -> tuple:
+        """``shape``, possibly unknown, completed from the first of some shapes that it agrees with."""
+        for form in forms:
+            merged = merge_shapes(shape, form)
+            if merged is not None:
+                return merged
+        need = " or ".join(map(str, dict.fromkeys(forms)))
+        raise ShapeError(f"{self.label}: {name} must have shape {need}{more}, got {tuple(shape)}")
+
     def check_device(self, device: Context) -> None:
         """Raise unless the operator runs on a device."""
         if ("gpu" if device.is_gpu else "cpu") not in self.devices:

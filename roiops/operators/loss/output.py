@@ -147,16 +147,7 @@ class SoftmaxOutputProp(LossProp, FloatProperty):
             forms = [shape[:-1]]
         else:
             forms = [shape[:-1], shape[:1]]
-        if label is None:
-            return forms[0]
-        for form in forms:
-            merged = merge_shapes(tuple(label), form)
-            if merged is not None:
-                return merged
-        need = " or ".join(str(f) for f in dict.fromkeys(forms))
-        raise ShapeError(
-            f"{self.label}: label must have shape {need}, or that of data, {shape}, got {tuple(label)}"
-        )
+        return self.check_one_of("label", label, forms, f", or that of data, {shape}")
 
 
 class SoftmaxCrossEntropyOp(Operator):

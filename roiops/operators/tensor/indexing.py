@@ -158,12 +158,7 @@ class PickOp(Operator):
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         index, axis = self._index(ctx, *in_data)
-        target, value = in_grad[0], out_grad[0].reshape(index.shape)
-        if req[0] == "add":
-            value = value + np.take_along_axis(target, index, axis)
-        else:
-            target[...] = 0
-        np.put_along_axis(target, index, value, axis)
+        arrays.put_along_axis(in_grad[0], index, out_grad[0].reshape(index.shape), axis, req[0])
 
 
 @register("pick", "choose_element_0index")
@@ -188,16 +183,8 @@ class PickProp(OperatorProperty):
         without = (*shape[:axis], *shape[axis + 1 :])
         if index is None:
             index = without or kept
-        like = next((each for each in (without, kept) if _agree(index, each)), None)
-        if like is None:
-            raise ShapeError(f"{self.label}: index must have shape {without} or {kept}, got {tuple(index)}")
-        index = tuple(n if k == -1 else k for k, n in zip(index, like, strict=True))
+        index = self.check_one_of("index", index, [without, kept])
         return [shape, index], [kept if self.params.keepdims else without or (1,)]
-
-
-def _agree(one, other) -> bool:
-    """Whether two shapes can be the same; -1 is a length that is not known."""
-    return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))
 
 
 @register("batch_take")
@@ -588,15 +575,8 @@ class WhereProp(OperatorProperty):
             return [condition, shape, shape], [shape]
         if condition is None:
             return [None if len(shape) > 1 else shape, shape, shape], [shape]
-        whole = merge_shapes(tuple(condition), tuple(shape))
-        rows = merge_shapes(tuple(condition), tuple(shape[:1]))
-        if whole is None and rows is None:
-            raise ShapeError(
-                f"{self.label}: condition must have shape {tuple(shape)} or {tuple(shape[:1])}, "
-                f"got {tuple(condition)}"
-            )
+        merged = self.check_one_of("condition", condition, [tuple(shape), tuple(shape[:1])])
         if -1 in condition:  # MXNet says nothing of the result then
             return [condition, shape, shape], [None]
-        condition = whole or rows
-        shape = whole or (*rows, *shape[1:])
-        return [condition, shape, shape], [shape]
+        shape = (*merged, *shape[len(merged) :])
+        return [merged, shape, shape], [shape]

@@ -63,14 +63,9 @@ class OrderOp(Operator):
         arrays.evaluate(None, [np.take_along_axis(data, order, axis)], out_data[0], req[0])
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        order, value = out_data[1].astype(np.int64), out_grad[0]
         target = in_grad[0]
         whole, axis = _along(target, self.params.axis)
-        if req[0] == "add":
-            value = value + np.take_along_axis(whole, order, axis)
-        else:
-            whole[...] = 0
-        np.put_along_axis(whole, order, value, axis)
+        arrays.put_along_axis(whole, out_data[1].astype(np.int64), out_grad[0], axis, req[0])
         if not np.shares_memory(whole, target):  # a strided array has no flat view
             target[...] = whole.reshape(target.shape)
 
