@@ -32,16 +32,6 @@ _FOLDED_BYTES = 1 << 16
 _NO_LOWERING = "this operator has no lowering to ONNX"
 
 
-def _compute(prop, arrays, shapes, types) -> list:
-    """What an operator makes of arrays: outputs of these shapes and dtypes."""
-    ctx, count = OpContext(label=prop.label), len(prop.list_arguments())
-    operator = prop.create_operator(ctx, [a.shape for a in arrays[:count]], [a.dtype for a in arrays[:count]])
-    outs = [np.empty(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)]
-    with np.errstate(all="ignore"):
-        operator.forward(ctx, arrays[:count], ["write"] * len(outs), outs, arrays[count:])
-    return outs
-
-
 @dataclasses.dataclass
 class Lowered:
     """What a lowering is told of its node, besides the inputs."""
@@ -66,7 +56,14 @@ class Lowered:
 
     def computed(self, *arrays) -> list:
         """The outputs, all of known shapes, as arrays that the operator makes of these."""
-        return _compute(self.prop, arrays, self.shapes, self.dtypes)
+        prop, ctx = self.prop, OpContext(label=self.prop.label)
+        count = len(prop.list_arguments())
+        inputs, aux = arrays[:count], arrays[count:]
+        operator = prop.create_operator(ctx, [a.shape for a in inputs], [a.dtype for a in inputs])
+        outs = [np.empty(*each) for each in zip(self.shapes, self.dtypes, strict=True)]
+        with np.errstate(all="ignore"):
+            operator.forward(ctx, inputs, ["write"] * len(outs), outs, aux)
+        return outs
 
     def fixed(self, value: Value, *axes: int) -> tuple:
         """The lengths of these axes (all, if none are named); an error where one is open."""
@@ -336,7 +333,7 @@ class _Converter:
         )
         inputs = [self.values[id(entry[0]), entry[1]] for entry, _ in self._inputs(node)]
         try:
-            results = self._folded(node, found, inputs) or self._written(node, found, info, inputs)
+            results = self._folded(node, found, info, inputs) or self._written(node, found, info, inputs)
         except lowering.CannotLower as error:
             self.failures.append((node, prop, str(error)))
             results = []
@@ -368,19 +365,13 @@ class _Converter:
         results = list(results) if isinstance(results, tuple | list) else [results]
         fresh = {id(each) for each in self.graph.nodes[start:]}
         for i, value in enumerate(results):
-            if (
-                value is not None
-                and value.node is not None
-                and id(value.node) in fresh
-                and value.shape is None
-            ):
+            if value is not None and id(value.node) in fresh and value.shape is None:
                 value.name = node.output_name(i)
         return results
 
-    def _folded(self, node, found, inputs):
+    def _folded(self, node, found, info, inputs):
         """The outputs as arrays, where they follow from the parameters and from known shapes alone."""
-        prop = node.prop
-        if not prop.reusable or not found or found.unused:
+        if not info.prop.reusable or not found or found.unused:
             return None
         arrays = []
         for (_, name), x in zip(self._inputs(node), inputs, strict=True):
@@ -390,15 +381,13 @@ class _Converter:
                 arrays.append(np.broadcast_to(np.zeros((), x.dtype), x.shape))
             else:
                 return None
-        shapes = [trial for trial, _ in (self._shape(node, i) for i in range(node.num_outputs))]
-        if any(-1 in shape for shape in shapes):
+        if any(-1 in shape for shape in info.shapes):
             return None
-        types = self.types[id(node)]
-        size = sum(math.prod(s) * t.itemsize for s, t in zip(shapes, types, strict=True))
+        size = sum(math.prod(s) * t.itemsize for s, t in zip(info.shapes, info.dtypes, strict=True))
         if size > max(_FOLDED_BYTES, sum(x.constant.nbytes for x in inputs if x.constant is not None)):
             return None
         results = []
-        for i, array in enumerate(_compute(prop, arrays, shapes, types)):
+        for i, array in enumerate(info.computed(*arrays)):
             results.append(Value(self.graph, node.output_name(i), array.dtype, array.shape, array))
             results[-1].sizes = [array.shape] * len(self.trials)
         return results
