@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -31,12 +32,6 @@ class FillOp(GradientFree):
 _ONES = variant(FillOp, number=1)
 
 
-class FullOp(FillOp):
-    @property
-    def number(self):
-        return self.params.value
-
-
 class CreateProp(OperatorProperty):
     """Base of operators without inputs."""
 
@@ -62,7 +57,7 @@ declare(
     "_full",
     FilledProp,
     "An array of one number.",
-    op=FullOp,
+    op=variant(FillOp, number=property(lambda op: op.params.value)),
     value=Field(float, doc="what every entry is"),
 )
 
@@ -72,11 +67,19 @@ declare("ones_like", ElementwiseProp, "Ones of the shape and dtype of the data."
 
 
 class NumbersOp(GradientFree):
-    """An array, ``numbers(out)``, that parameters and the output's size fix; worked out once, when bound."""
+    """An array that the parameters and the output fix, as ``numbers`` says; worked out once, when bound."""
+
+    numbers: Callable
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        numbers = self.numbers(out_data[0]).astype(out_data[0].dtype).reshape(out_data[0].shape)
+        numbers = self.numbers(self.params, out_data[0])
+        numbers = numbers.astype(out_data[0].dtype).reshape(out_data[0].shape)
         return functools.partial(arrays.evaluate, None, [numbers], out_data[0], req[0])
+
+
+def _fixed(numbers):
+    """The Op of ``numbers(parameters, out)``."""
+    return variant(NumbersOp, numbers=staticmethod(numbers))
 
 
 def _spaced(out, start, step, repeat):
@@ -86,10 +89,8 @@ def _spaced(out, start, step, repeat):
     return start + step * (np.arange(out.size) // repeat)
 
 
-class ArangeOp(NumbersOp):
-    def numbers(self, out):
-        p = self.params
-        return _spaced(out, 0.0 if p.stop is None and not p.infer_range else p.start, p.step, p.repeat)
+def _arange(p, out):
+    return _spaced(out, 0.0 if p.stop is None and not p.infer_range else p.start, p.step, p.repeat)
 
 
 @register("_arange")
@@ -104,7 +105,7 @@ class ArangeProp(CreateProp):
     ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
-    op = ArangeOp
+    op = _fixed(_arange)
     partial_shapes = True
 
     def infer_shape(self, in_shapes):
@@ -119,11 +120,6 @@ class ArangeProp(CreateProp):
         return [], [(count * p.repeat,)]
 
 
-class EyeOp(NumbersOp):
-    def numbers(self, out):
-        return np.eye(*out.shape, k=self.params.k)
-
-
 @register("_eye")
 class EyeProp(CreateProp):
     """Ones on a diagonal, zeros elsewhere."""
@@ -134,16 +130,10 @@ class EyeProp(CreateProp):
     ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
-    op = EyeOp
+    op = _fixed(lambda p, out: np.eye(*out.shape, k=p.k))
 
     def infer_shape(self, in_shapes):
         return [], [(self.params.N, self.params.M or self.params.N)]
-
-
-class ArangeLikeOp(NumbersOp):
-    def numbers(self, out):
-        p = self.params
-        return _spaced(out, p.start, p.step, p.repeat)
 
 
 @register("_contrib_arange_like")
@@ -156,7 +146,7 @@ class ArangeLikeProp(OperatorProperty):
     ctx = Field(device(), "", doc="device, for imperative calls")
     axis = Field(optional(int), None, doc="axis whose length is taken; none means all entries")
 
-    op = ArangeLikeOp
+    op = _fixed(lambda p, out: _spaced(out, p.start, p.step, p.repeat))
     arguments = {"data": "only its shape is used"}
 
     def out_shapes(self, shape):
@@ -252,12 +242,6 @@ class MulticastProp(OperatorProperty):
         return in_types, [common if t in {None, *_MIXED} else t for t in in_types]
 
 
-class LinspaceOp(NumbersOp):
-    def numbers(self, out):
-        p = self.params
-        return np.linspace(p.start, p.stop, p.num, endpoint=p.endpoint)
-
-
 @register("_linspace")
 class LinspaceProp(CreateProp):
     """So many numbers at equal distances between two."""
@@ -269,7 +253,7 @@ class LinspaceProp(CreateProp):
     ctx = Field(device(), "", doc="device, for imperative calls")
     dtype = Field(dtype, "float32", doc="dtype of the result")
 
-    op = LinspaceOp
+    op = _fixed(lambda p, out: np.linspace(p.start, p.stop, p.num, endpoint=p.endpoint))
 
     def infer_shape(self, in_shapes):
         return [], [(self.params.num,)]

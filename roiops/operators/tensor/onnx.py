@@ -105,7 +105,7 @@ def arange_like(g, node, data):
 
 @lowers("_eye", "_linspace")
 def fixed_numbers(g, node):
-    numbers = node.prop.op(node.params).numbers(np.empty(node.shapes[0]))
+    numbers = node.prop.op.numbers(node.params, np.empty(node.shapes[0]))
     return g.constant(numbers.astype(node.dtypes[0]))
 
 
@@ -415,19 +415,12 @@ def topk(g, node, data):
     return mask if p.axis is not None else g.Reshape(mask, g.Shape(data))
 
 
-def _extreme(g, node, data, op):
-    p = node.params
-    x, axis, _ = _along(g, data, p.axis)
-    found = g.cast(g.add(op, (x,), 1, {"axis": axis, "keepdims": int(p.keepdims)}), data.dtype)
-    if p.axis is None or (data.ndim == 1 and not p.keepdims):
-        return g.reshape(found, *((1,) * data.ndim if p.keepdims else (1,)))
+def _extreme(g, data, op, axis, keepdims=False):
+    x, along, _ = _along(g, data, axis)
+    found = g.cast(g.add(op, (x,), 1, {"axis": along, "keepdims": int(keepdims)}), data.dtype)
+    if axis is None or (data.ndim == 1 and not keepdims):
+        return g.reshape(found, *((1,) * data.ndim if keepdims else (1,)))
     return found
-
-
-@lowers("argmax_channel")
-def argmax_channel(g, node, data):
-    found = g.cast(g.ArgMax(data, axis=min(1, data.ndim - 1), keepdims=0), data.dtype)
-    return g.reshape(found, 1) if data.ndim == 1 else found
 
 
 # -- indices ---------------------------------------------------------------------------------------------
@@ -608,8 +601,9 @@ for _names, _expression in {
     ),
     "sort": _sorted,
     "argsort": lambda g, node, data: g.cast(_sorted(g, node, data)[1], node.dtypes[0]),
-    "argmax": lambda g, node, data: _extreme(g, node, data, "ArgMax"),
-    "argmin": lambda g, node, data: _extreme(g, node, data, "ArgMin"),
+    "argmax": lambda g, node, data: _extreme(g, data, "ArgMax", node.params.axis, node.params.keepdims),
+    "argmin": lambda g, node, data: _extreme(g, data, "ArgMin", node.params.axis, node.params.keepdims),
+    "argmax_channel": lambda g, node, data: _extreme(g, data, "ArgMax", min(1, data.ndim - 1)),
     "Embedding": lambda g, node, data, weight: g.Gather(
         weight, _bounded(g, data, node.params.input_dim, "clip"), axis=0
     ),

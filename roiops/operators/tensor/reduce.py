@@ -273,16 +273,11 @@ _FIRST_MINIMUM = variant(ArgReduceOp, search=staticmethod(np.argmin))
 declare("argmin", ArgReduceProp, "Index of the first smallest entry along an axis.", op=_FIRST_MINIMUM)
 
 
-class ArgMaxChannelOp(ArgReduceOp):
-    def axis(self, data):
-        return min(1, data.ndim - 1)
-
-
 @register("argmax_channel")
 class ArgMaxChannelProp(OperatorProperty):
     """Index of the largest entry along axis 1."""
 
-    op = ArgMaxChannelOp
+    op = variant(ArgReduceOp, axis=lambda op, data: min(1, data.ndim - 1))
     partial_shapes = True
     arguments = {"data": "what is searched, of shape (batch, channels, ...)"}
 

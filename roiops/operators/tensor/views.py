@@ -386,16 +386,10 @@ class SwapAxisProp(PermuteProp):
 
 
 class ShapeArrayOp(GradientFree):
-    def numbers(self, array):
-        return array.shape
+    numbers = staticmethod(np.shape)
 
     def forward(self, ctx, in_data, req, out_data, aux):
         arrays.evaluate(None, [np.array(self.numbers(in_data[0]), np.int64)], out_data[0], req[0])
-
-
-class SizeArrayOp(ShapeArrayOp):
-    def numbers(self, array):
-        return [array.size]
 
 
 @register("shape_array")
@@ -415,7 +409,7 @@ class ShapeArrayProp(OperatorProperty):
 class SizeArrayProp(ShapeArrayProp):
     """The number of entries of the data, as an int64 array of shape (1,)."""
 
-    op = SizeArrayOp
+    op = variant(ShapeArrayOp, numbers=staticmethod(np.size))
 
     def infer_shape(self, in_shapes):
         return in_shapes, [(1,)]
