@@ -19,7 +19,7 @@ from ..tensor.views import ReshapeOp
 class LossProp(OperatorProperty):
     """Base of losses on ``data`` and ``label``."""
 
-    arguments, zero_grad, own_types = ("data", "label"), ("label",), ("label",)
+    zero_grad = own_types = ("label",)
     is_loss = True
     inplace = {0: 0}
 
@@ -193,8 +193,7 @@ class SoftmaxCrossEntropyProp(OperatorProperty):
     """The cross-entropy of softmax(data) with class labels, summed over the batch."""
 
     op = SoftmaxCrossEntropyOp
-    zero_grad = ("label",)
-    own_types = ("label",)
+    zero_grad = own_types = ("label",)
     backward_needs = ("out_grad", "in_data")
     arguments = {"data": "scores, of shape (batch, classes)", "label": "class indices, of shape (batch,)"}
 

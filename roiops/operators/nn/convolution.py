@@ -181,7 +181,6 @@ def _following_work(conv, work) -> dict:
 class _ConvolutionBaseProp(FloatProperty):
     """Both directions. What differs are the weight's shape, its channels and the sizes of the output."""
 
-    arguments = ("data", "weight", "bias")
     present_if = {"bias": lambda p: not p.no_bias}
     repeatable = True
     backward_needs = ("out_grad", "in_data")

@@ -45,11 +45,7 @@ class FullyConnectedProp(FloatProperty):
 
     num_hidden = Field(int, range=(1, None), doc="number of output features")
     no_bias = Field(bool, False, doc="leave out the bias input")
-    flatten = Field(
-        bool,
-        True,
-        doc="take all axes but the first as features; otherwise only the last",
-    )
+    flatten = Field(bool, True, doc="take all axes but the first as features; otherwise only the last")
 
     op = FullyConnectedOp
     repeatable = True

@@ -76,7 +76,6 @@ class LayerNormOp(AffineNormOp):
 
 
 class _AffineNormProp(FloatProperty):
-    arguments = ("data", "gamma", "beta")
     keeps_shape = True
     backward_needs = ("out_grad", "in_data")
 

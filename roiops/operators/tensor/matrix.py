@@ -20,7 +20,6 @@ class ProductProp(OperatorProperty):
         optional(enum("csr", "default", "row_sparse")), None, doc="accepted, without effect: arrays are dense"
     )
 
-    arguments = ("lhs", "rhs")
     backward_needs = ("out_grad", "in_data")
     partial_shapes = repeatable = True
     needed_shapes = 2

@@ -8,8 +8,10 @@ from ...registry import register
 from .. import arrays
 from ..base import GradientFree, OperatorProperty
 
-_RANGE_DOCS = {"min_range": "the least number that is told apart, shape (1,)"}
-_RANGE_DOCS["max_range"] = "the largest number that is told apart, shape (1,)"
+_RANGE_DOCS = {
+    "min_range": "the least number that is told apart, shape (1,)",
+    "max_range": "the largest number that is told apart, shape (1,)",
+}
 
 
 def _largest(low, high):
@@ -30,14 +32,8 @@ class QuantizeOp(GradientFree):
         arrays.copy_each((low, high), out_data[1:], req[1:])
 
 
-class _RangedProp(OperatorProperty):
-    """An operator on numbers and the range that their eight bits stand for."""
-
-    arguments = ("data", "min_range", "max_range")
-
-
 @register("_contrib_quantize")
-class QuantizeProp(_RangedProp):
+class QuantizeProp(OperatorProperty):
     """Numbers in eight bits, and the range that those stand for, as MXNet's library for CPUs has it.
 
     The larger of the two ends in size becomes 127, or 255 for uint8; zero stays zero, and what has no place
@@ -67,7 +63,7 @@ class DequantizeOp(GradientFree):
 
 
 @register("_contrib_dequantize")
-class DequantizeProp(_RangedProp):
+class DequantizeProp(OperatorProperty):
     """The numbers that int8 or uint8 stand for, with the range that quantizing gave."""
 
     out_type = Field(enum("float32"), "float32", doc="what the numbers become")

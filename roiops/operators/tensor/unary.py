@@ -346,9 +346,7 @@ ROWS = (
         _smooth_l1,
         _onnx_smooth_l1,
         slope_in=lambda p, x: np.clip(p.scalar**2 * x, -1, 1),
-        fields={
-            "scalar": Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2"),
-        },
+        fields={"scalar": Field(float, 1.0, doc="sigma: the parabola ends at 1 / scalar**2")},
     ),
     Row(
         "_contrib_quadratic",
