@@ -1,9 +1,19 @@
 """Fields and windows that several operators declare alike."""
 
 from ..errors import ParamError
-from ..params import Parameter
+from ..params import Field, Parameter, enum, optional, shape
 
 IGNORED = "accepted and ignored: it steers MXNet's GPU library"
+
+
+def axes_field(least: int, doc: str, axes: tuple = (1, 2, 3)) -> Field:
+    """A parameter with a number for each spatial axis, ``least`` or more, or none at all."""
+    return Field(shape((0, *axes)), (), range=(least, None), doc=doc)
+
+
+def layout_field(doc: str) -> Field:
+    """A parameter that says in which order the axes of images are."""
+    return Field(optional(enum("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")), None, doc=doc)
 
 
 class Window(Parameter):

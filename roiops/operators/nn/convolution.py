@@ -12,7 +12,7 @@ from ...registry import register
 from ..arrays import sum_by_channel
 from ..base import OpContext, kernels, merge_shapes
 from ..dense import FloatProperty, ImageOperator
-from ..fields import IGNORED, Window
+from ..fields import IGNORED, Window, axes_field, layout_field
 
 
 def _three(values: tuple, fill: int) -> tuple:
@@ -45,23 +45,17 @@ class _ConvolutionBase(ImageOperator):
 
 class ConvolutionParam(Window):
     kernel = Field(ints((1, 2, 3)), range=(1, None), doc="window size: (w,), (h, w) or (d, h, w)")
-    stride = Field(ints((0, 1, 2, 3)), (), range=(1, None), doc="step of the window; 1 if not given")
-    dilate = Field(
-        ints((0, 1, 2, 3)), (), range=(1, None), doc="distance between taps on each axis; 1 if not given"
-    )
-    pad = Field(
-        ints((0, 1, 2, 3)), (), range=(0, None), doc="zeros at both ends of each axis; none if not given"
-    )
+    stride = axes_field(1, "step of the window; 1 if not given")
+    dilate = axes_field(1, "distance between taps on each axis; 1 if not given")
+    pad = axes_field(0, "zeros at both ends of each axis; none if not given")
     num_filter = Field(int, range=(1, None), doc="number of output channels")
     num_group = Field(int, 1, range=(1, None), doc="number of groups of channels and filters")
     workspace = Field(int, 1024, range=(0, None), doc=IGNORED)
     no_bias = Field(bool, False, doc="leave out the bias input")
     cudnn_tune = Field(optional(enum("off", "limited_workspace", "fastest")), None, doc=IGNORED)
     cudnn_off = Field(bool, False, doc=IGNORED)
-    layout = Field(
-        optional(enum("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")),
-        None,
-        doc="order of the axes; channels second if not given. It holds for data, weight and output",
+    layout = layout_field(
+        "order of the axes; channels second if not given. It holds for data, weight and output"
     )
 
     def validate(self, operator):
@@ -294,21 +288,11 @@ class ConvolutionProp(_ConvolutionBaseProp):
 
 
 class DeconvolutionParam(ConvolutionParam):
-    pad = Field(
-        ints((0, 1, 2, 3)),
-        (),
-        range=(0, None),
-        doc="what is cut off at both ends of each output axis; ignored with target_shape",
+    pad = axes_field(0, "what is cut off at both ends of each output axis; ignored with target_shape")
+    adj = axes_field(
+        0, "what is added to the far end of each output axis, less than stride; ignored with target_shape"
     )
-    adj = Field(
-        ints((0, 1, 2, 3)),
-        (),
-        range=(0, None),
-        doc="what is added to the far end of each output axis, less than stride; ignored with target_shape",
-    )
-    target_shape = Field(
-        ints((0, 1, 2, 3)), (), range=(0, None), doc="spatial shape of the output; it decides pad and adj"
-    )
+    target_shape = axes_field(0, "spatial shape of the output; it decides pad and adj")
     workspace = Field(int, 512, range=(0, None), doc=IGNORED)
     no_bias = Field(bool, True, doc="leave out the bias input")
 

@@ -8,7 +8,7 @@ from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..base import kernels, merge_shapes
 from ..dense import DenseOperator, FloatProperty, ImageOperator
-from ..fields import IGNORED, Window
+from ..fields import IGNORED, Window, axes_field, layout_field
 
 _MODES = {"max": modes.MAXIMUM, "avg": modes.MEAN, "sum": modes.SUM, "lp": modes.NORM}
 #: Whose gradient is the same whatever the data.
@@ -22,7 +22,7 @@ def _planes(array):
 
 
 class PoolingParam(Window):
-    kernel = Field(shape((0, 1, 2, 3)), (), range=(0, None), doc="window size; not needed with global_pool")
+    kernel = axes_field(0, "window size; not needed with global_pool")
     pool_type = Field(
         enum("max", "avg", "sum", "lp"), "max", doc="what a window becomes: its maximum, mean, sum or p-norm"
     )
@@ -33,19 +33,13 @@ class PoolingParam(Window):
         "valid",
         doc="how the output size is rounded: down ('valid'), up ('full'), or input / stride, up ('same')",
     )
-    stride = Field(shape((0, 1, 2, 3)), (), range=(1, None), doc="step of the window; 1 if not given")
-    pad = Field(
-        shape((0, 1, 2, 3)), (), range=(0, None), doc="border at both ends of each axis; none if not given"
-    )
+    stride = axes_field(1, "step of the window; 1 if not given")
+    pad = axes_field(0, "border at both ends of each axis; none if not given")
     p_value = Field(optional(int), None, doc="the p of pool_type='lp': 1 or 2 (3 is taken too)")
     count_include_pad = Field(
         optional(bool), None, doc="whether padding counts in the mean's divisor; true if not given"
     )
-    layout = Field(
-        optional(enum("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")),
-        None,
-        doc="order of the axes; channels second if not given",
-    )
+    layout = layout_field("order of the axes; channels second if not given")
 
     per_axis = ("stride", "pad")
 
@@ -163,14 +157,14 @@ class PoolingProp(FloatProperty):
 
 
 class PoolingV1Param(Window):
-    kernel = Field(shape((0, 2, 3)), (), range=(0, None), doc="window size; not needed with global_pool")
+    kernel = axes_field(0, "window size; not needed with global_pool", (2, 3))
     pool_type = Field(enum("max", "avg", "sum"), "max", doc="what a window becomes: its maximum, mean or sum")
     global_pool = Field(bool, False, doc="pool over the whole image; kernel, stride and pad are ignored")
     pooling_convention = Field(
         enum("valid", "full"), "valid", doc="rounding of the output size: down ('valid') or up ('full')"
     )
-    stride = Field(shape((0, 2, 3)), (), range=(1, None), doc="step of the window; 1 if not given")
-    pad = Field(shape((0, 2, 3)), (), range=(0, None), doc="zeros at both ends of each axis; 0 if not given")
+    stride = axes_field(1, "step of the window; 1 if not given", (2, 3))
+    pad = axes_field(0, "zeros at both ends of each axis; 0 if not given", (2, 3))
 
     per_axis = ("stride", "pad")
     layout = None

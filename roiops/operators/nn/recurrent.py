@@ -26,14 +26,8 @@ class RNNParam(Parameter):
     use_sequence_length = Field(bool, False, doc=_NOT_ON_CPU)
 
     def validate(self, operator):
-        for name in (
-            "projection_size",
-            "lstm_state_clip_min",
-            "lstm_state_clip_max",
-            "lstm_state_clip_nan",
-            "use_sequence_length",
-        ):
-            if getattr(self, name) not in (None, False):
+        for name, field in self.fields.items():
+            if field.doc == _NOT_ON_CPU and getattr(self, name) not in (None, False):
                 raise ParamError(f"{operator}: {name} is not supported; neither is it by MXNet on a CPU")
 
     @property

@@ -10,14 +10,14 @@ from ...params import Field, shape
 from ...registry import register
 from ..base import OperatorProperty
 from ..dense import FormulaOperator
-from ..fields import Window
+from ..fields import Window, axes_field
 
 
 class WindowsParam(Window):
     kernel = Field(shape((1, 2, 3)), range=(1, None), doc="size of the window")
-    stride = Field(shape((0, 1, 2, 3)), (), range=(1, None), doc="step of the window; 1 unless given")
-    dilate = Field(shape((0, 1, 2, 3)), (), range=(1, None), doc="distance of its pixels; 1 unless given")
-    pad = Field(shape((0, 1, 2, 3)), (), range=(0, None), doc="zeros around the picture; none unless given")
+    stride = axes_field(1, "step of the window; 1 unless given")
+    dilate = axes_field(1, "distance of its pixels; 1 unless given")
+    pad = axes_field(0, "zeros around the picture; none unless given")
 
     layout = None
 
