@@ -462,8 +462,8 @@ class OperatorProperty:
     # -- checks for subclasses -----------------------------------------------------------------------
 
     def check_ndim(self, name: str, shape, *ndims: int, least: int | None = None, why: str = "") -> None:
-        """Raise unless ``shape`` has one of these numbers of dimensions, or ``least`` of them or more."""
-        if len(shape) in ndims or (least is not None and len(shape) >= least):
+        """Raise unless a shape is unknown, has one of these numbers of dimensions, or ``least`` or more."""
+        if shape is None or len(shape) in ndims or (least is not None and len(shape) >= least):
             return
         need = [*map(str, ndims), *([] if least is None else [f"{least} or more"])]
         word = "dimension" if need == ["1"] else "dimensions"

@@ -185,7 +185,7 @@ class SoftmaxCrossEntropyOp(Operator):
 def _scores_and_labels(prop, shape, label):
     """The shapes of scores ``(batch, classes)`` and of a class index for each row."""
     prop.check_ndim("data", shape, 2)
-    return [shape, shape[:1] if label is None else prop.check_shape("label", label, shape[:1])]
+    return [shape, prop.check_shape("label", label, shape[:1])]
 
 
 @register("softmax_cross_entropy")

@@ -6,7 +6,7 @@ from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
-from ..base import Operator, kernels, merge_shapes, variant
+from ..base import Operator, kernels, variant
 from ..dense import FloatProperty, row_view
 from ..tensor.common import declare
 
@@ -102,10 +102,7 @@ class SoftmaxProp(FloatProperty):
         shape = in_shapes[0]
         axis = self.check_axis("axis", self.params.axis, len(shape))
         if self.params.use_length:
-            rows = (*shape[:axis], *shape[axis + 1 :])
-            length = merge_shapes(in_shapes[1], rows)
-            if length is None:
-                raise ShapeError(f"{self.label}: length must have shape {rows}, got {tuple(in_shapes[1])}")
+            length = self.check_shape("length", in_shapes[1], (*shape[:axis], *shape[axis + 1 :]))
             return [shape, length], [shape]
         return in_shapes, [shape]
 

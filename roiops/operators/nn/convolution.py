@@ -205,8 +205,7 @@ class _ConvolutionBaseProp(FloatProperty):
     def infer_shape(self, in_shapes):
         p, last = self.params, self.params.channels_last
         for name, shape in zip(("data", "weight"), in_shapes, strict=False):
-            if shape is not None:
-                self.check_ndim(name, shape, len(p.kernel) + 2, why=f" for kernel {p.kernel}")
+            self.check_ndim(name, shape, len(p.kernel) + 2, why=f" for kernel {p.kernel}")
         data, weight = (_channels_second(shape, last) for shape in in_shapes[:2])
         channels = data[1]
         if channels == -1 and weight is not None:

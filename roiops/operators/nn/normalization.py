@@ -258,6 +258,5 @@ class LRNProp(FloatProperty):
     monitored_as_data = True
 
     def out_shapes(self, data):
-        if data is not None:
-            self.check_ndim("data", data, 4)
+        self.check_ndim("data", data, 4)
         return [data, data]

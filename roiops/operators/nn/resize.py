@@ -100,8 +100,7 @@ class UpSamplingProp(FloatProperty):
     def infer_shape(self, in_shapes):
         p, data = self.params, in_shapes[0]
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
-            if shape is not None:
-                self.check_ndim(name, shape, 4)
+            self.check_ndim(name, shape, 4)
         height, width = (-1 if n == -1 else n * p.scale for n in data[2:])
         if p.sample_type == "bilinear":
             kernel = 2 * p.scale - p.scale % 2
@@ -208,8 +207,7 @@ class BilinearResize2DProp(FloatProperty):
     def infer_shape(self, in_shapes):
         data = in_shapes[0]
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
-            if shape is not None:
-                self.check_ndim(name, shape, 4)
+            self.check_ndim(name, shape, 4)
         if 0 in data[2:]:
             raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")
         if self.params.mode == "like":

@@ -295,12 +295,17 @@ class GatherOp(IndexedOp):
         _add_rows(ctx, out_grad[0], rows, in_grad[0], req[0], seen)
 
 
-def _check_rows(prop, indices, shape) -> None:
+def _knows_rows(prop, indices, shape) -> bool:
+    """Whether it is known how many axes the indices count, an array of ``shape`` having enough of them."""
+    prop.check_ndim("indices", indices, least=1)
+    if indices is None or indices[0] == -1:
+        return False
     if indices[0] > len(shape):
         raise ShapeError(
             f"{prop.label}: indices must have at most {len(shape)} rows for shape {tuple(shape)}, "
             f"got shape {tuple(indices)}"
         )
+    return True
 
 
 @register("gather_nd")
@@ -317,11 +322,8 @@ class GatherProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
-        if indices is not None:
-            self.check_ndim("indices", indices, least=1)
-        if indices is None or indices[0] == -1:
+        if not _knows_rows(self, indices, shape):
             return in_shapes, [None]
-        _check_rows(self, indices, shape)
         return in_shapes, [(*indices[1:], *shape[indices[0] :]) or (1,)]
 
 
@@ -356,11 +358,8 @@ class ScatterProp(OperatorProperty):
 
     def infer_shape(self, in_shapes):
         shape, indices = in_shapes
-        if indices is not None:
-            self.check_ndim("indices", indices, least=1)
-        if indices is None or indices[0] == -1:
+        if not _knows_rows(self, indices, self.params.shape):
             return in_shapes, [self.params.shape]
-        _check_rows(self, indices, self.params.shape)
         need = (*indices[1:], *self.params.shape[indices[0] :])
         if merge_shapes(shape, need) is None:
             raise ShapeError(

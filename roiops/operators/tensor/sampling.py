@@ -141,11 +141,9 @@ class DrawForEachProp(OperatorProperty):
     """``shape`` numbers for each entry of the arrays of parameters."""
 
     def infer_shape(self, in_shapes):
-        first = in_shapes[0]
-        for name, shape in zip(self.arguments, in_shapes, strict=True):
-            if shape is not None and shape != first:
-                raise ShapeError(f"{self.label}: {name} must have shape {first}, got {shape}")
-        return [first] * len(in_shapes), [(*first, *self.params.shape)]
+        first, pairs = in_shapes[0], zip(self.arguments, in_shapes, strict=True)
+        shapes = [self.check_shape(name, shape, first) for name, shape in pairs]
+        return shapes, [(*first, *self.params.shape)]
 
     def infer_type(self, in_types):
         known = next((each for each in in_types if each is not None), None)

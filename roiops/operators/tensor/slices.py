@@ -386,8 +386,7 @@ class SliceAssignProp(SliceAssignBase):
     def infer_shape(self, in_shapes):
         lhs, rhs = in_shapes
         need = tuple(len(range(s.start, s.stop, s.step)) for s in slice_ranges(self, self.params, lhs))
-        rhs = need if rhs is None else self.check_shape("rhs", rhs, need)
-        return [lhs, rhs], [lhs]
+        return [lhs, self.check_shape("rhs", rhs, need)], [lhs]
 
 
 @register("_slice_assign_scalar", "_crop_assign_scalar")
