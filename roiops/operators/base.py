@@ -363,8 +363,8 @@ class OperatorProperty:
         answer = self.infer_shape(list(in_shapes))
         if not isinstance(answer, tuple | list) or len(answer) not in (2, 3):
             got = f"{len(answer)} values" if isinstance(answer, tuple | list) else repr(answer)
-            raise ShapeError(
-                f"{self.label}: infer_shape must return (in_shapes, out_shapes) or (in_shapes, out_shapes, "
+            raise self.shape_error(
+                f"infer_shape must return (in_shapes, out_shapes) or (in_shapes, out_shapes, "
                 f"aux_shapes), got {got}"
             )
         counts = self.list_arguments(), self.list_outputs(), self.list_auxiliary_states()
@@ -372,14 +372,13 @@ class OperatorProperty:
             ("in_shapes", "out_shapes", "aux_shapes"), counts, answer, strict=False
         ):
             if not isinstance(shapes, tuple | list) or len(shapes) != len(names):
-                raise ShapeError(
-                    f"{self.label}: {what} of infer_shape must be {len(names)} shapes ({', '.join(names)}), "
-                    f"got {shapes!r}"
+                raise self.shape_error(
+                    f"{what} of infer_shape must be {len(names)} shapes ({', '.join(names)}), got {shapes!r}"
                 )
             for name, shape in zip(names, shapes, strict=True):
                 if shape is not None and not isinstance(shape, tuple | list):
-                    raise ShapeError(
-                        f"{self.label}: infer_shape must return a tuple of sizes for {name}, got {shape!r}"
+                    raise self.shape_error(
+                        f"infer_shape must return a tuple of sizes for {name}, got {shape!r}"
                     )
         return (*map(list, answer), *([[None] * len(counts[2])] if len(answer) == 2 else []))
 
@@ -461,21 +460,25 @@ class OperatorProperty:
 
     # -- checks for subclasses -----------------------------------------------------------------------
 
+    def shape_error(self, text: str) -> ShapeError:
+        """An error on shapes, to be raised, that begins with the operator's name."""
+        return ShapeError(f"{self.label}: {text}")
+
     def check_ndim(self, name: str, shape, *ndims: int, least: int | None = None, why: str = "") -> None:
         """Raise unless a shape is unknown, has one of these numbers of dimensions, or ``least`` or more."""
         if shape is None or len(shape) in ndims or (least is not None and len(shape) >= least):
             return
         need = [*map(str, ndims), *([] if least is None else [f"{least} or more"])]
         word = "dimension" if need == ["1"] else "dimensions"
-        raise ShapeError(f"{self.label}: {name} must have {' or '.join(need)} {word}{why}, got shape {shape}")
+        raise self.shape_error(f"{name} must have {' or '.join(need)} {word}{why}, got shape {shape}")
 
     def check_axis(self, name: str, axis: int, ndim: int) -> int:
         """``axis`` counted from the front; raise where there is no such axis among ``ndim``."""
         if not ndim:
-            raise ShapeError(f"{self.label}: {name} {axis} is none of an array without dimensions")
+            raise self.shape_error(f"{name} {axis} is none of an array without dimensions")
         if not -ndim <= axis < ndim:
-            raise ShapeError(
-                f"{self.label}: {name} must be in [{-ndim}, {ndim - 1}] for {ndim} dimensions, got {axis}"
+            raise self.shape_error(
+                f"{name} must be in [{-ndim}, {ndim - 1}] for {ndim} dimensions, got {axis}"
             )
         return axis % ndim
 
@@ -490,7 +493,7 @@ class OperatorProperty:
         if merged is None:
             words = ", ".join("any" if n == -1 else str(n) for n in need)
             words = f"({words},)" if len(need) == 1 else f"({words})"
-            raise ShapeError(f"{self.label}: {name} must have shape {words}, got {shape}")
+            raise self.shape_error(f"{name} must have shape {words}, got {shape}")
         return merged
 
     def check_one_of(self, name: str, shape, forms: list[tuple], more: str = "") -> tuple:
@@ -500,7 +503,7 @@ class OperatorProperty:
             if merged is not None:
                 return merged
         need = " or ".join(map(str, dict.fromkeys(forms)))
-        raise ShapeError(f"{self.label}: {name} must have shape {need}{more}, got {tuple(shape)}")
+        raise self.shape_error(f"{name} must have shape {need}{more}, got {tuple(shape)}")
 
     def check_device(self, device: Context) -> None:
         """Raise unless the operator runs on a device."""

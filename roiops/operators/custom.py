@@ -8,7 +8,7 @@ import contextlib
 
 import numpy as np
 
-from ..errors import DTypeError, MXNetError, ParamError, RegistryError, ShapeError, nearest
+from ..errors import DTypeError, MXNetError, ParamError, RegistryError, nearest
 from ..params import Field, Parameter
 from ..recording import Mode
 from ..registry import register
@@ -190,9 +190,7 @@ class CustomProp(OperatorProperty):
         ]
         for name, old, new in zip(self.list_arguments(), in_shapes, shapes[0], strict=True):
             if new and old is not None and not _agree(old, new):
-                raise ShapeError(
-                    f"{self.label}: infer_shape gives {name} the shape {new}, but it has {tuple(old)}"
-                )
+                raise self.shape_error(f"infer_shape gives {name} the shape {new}, but it has {tuple(old)}")
         inputs = [s or old for s, old in zip(shapes[0], in_shapes, strict=True)]
         return inputs, shapes[1], shapes[2]
 
@@ -203,9 +201,7 @@ class CustomProp(OperatorProperty):
                 return tuple(int(n) for n in sizes)
         except (TypeError, ValueError):
             pass
-        raise ShapeError(
-            f"{self.label}: infer_shape must return a list of shapes for the {what}s, got {every!r}"
-        )
+        raise self.shape_error(f"infer_shape must return a list of shapes for the {what}s, got {every!r}")
 
     def infer_type(self, in_types):
         if any(t is None for t in in_types):

@@ -26,7 +26,7 @@ def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
     shaped = prop.inferred(in_shapes)
     for name, given, need in zip(names, in_shapes, shaped[0], strict=True):
         if need is not None and tuple(need) != tuple(given):
-            raise ShapeError(f"{prop.label}: {name} must have shape {tuple(need)}, got {tuple(given)}")
+            raise prop.shape_error(f"{name} must have shape {tuple(need)}, got {tuple(given)}")
     typed = prop.infer_type(list(in_types))
     for name, given, need in zip(names, in_types, typed[0], strict=True):
         if need is not None and need != given:
@@ -36,7 +36,7 @@ def infer(prop: OperatorProperty, in_shapes, in_types, in_data=None):
         out_shapes = prop.output_shapes(in_data) or out_shapes
     for name, shape, dtype in zip(prop.list_outputs(), out_shapes, out_types, strict=True):
         if not known(shape) or dtype is None:
-            raise ShapeError(f"{prop.label}: the shape or dtype of {name} does not follow from the inputs")
+            raise prop.shape_error(f"the shape or dtype of {name} does not follow from the inputs")
     count = len(prop.list_auxiliary_states())
     aux_types = list(typed[2]) if len(typed) > 2 else [None] * count
     return out_shapes, out_types, shaped[2], aux_types

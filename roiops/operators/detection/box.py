@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...errors import DataError, ParamError, ShapeError
+from ...errors import DataError, ParamError
 from ...params import Field, enum
 from ...registry import register
 from ..base import GradientFree, kernels
@@ -100,15 +100,12 @@ class BoxNMSProp(WholeProperty):
         if p.id_index >= 0:
             columns["id_index"] = p.id_index
         if box.stop > width:
-            raise ShapeError(
-                f"{self.label}: data must have at least {box.stop} columns for coord_start {p.coord_start}, "
-                f"got {width}"
+            raise self.shape_error(
+                f"data must have at least {box.stop} columns for coord_start {p.coord_start}, got {width}"
             )
         for name, column in columns.items():
             if column >= width:
-                raise ShapeError(
-                    f"{self.label}: data must have more than {column} columns ({name}), got {width}"
-                )
+                raise self.shape_error(f"data must have more than {column} columns ({name}), got {width}")
             if column in box:
                 raise ParamError(
                     f"{self.label}: {name} {column} is one of the coordinates, "
@@ -143,7 +140,7 @@ class BoxIoUProp(WholeProperty):
     def infer_shape(self, in_shapes):
         for name, shape in zip(self.arguments, in_shapes, strict=True):
             if shape is not None and (len(shape) < 2 or shape[-1] not in (4, -1)):
-                raise ShapeError(f"{self.label}: {name} must have shape (..., 4), got {shape}")
+                raise self.shape_error(f"{name} must have shape (..., 4), got {shape}")
         if None in in_shapes:
             return in_shapes, [None]
         return in_shapes, [(*in_shapes[0][:-1], *in_shapes[1][:-1])]

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import Field, enum, optional, shape
 from ...registry import register
 from ..arrays import sum_by_channel
@@ -167,8 +166,8 @@ class DeformableConvolutionProp(FloatProperty):
             ("num_filter", p.num_filter, "num_group"),
         ):
             if count % getattr(p, groups):
-                raise ShapeError(
-                    f"{self.label}: {name} must be a multiple of {groups} {getattr(p, groups)}, got {count}"
+                raise self.shape_error(
+                    f"{name} must be a multiple of {groups} {getattr(p, groups)}, got {count}"
                 )
         size = []
         for name, extent, window, stride, dilate, pad in zip(
@@ -176,8 +175,8 @@ class DeformableConvolutionProp(FloatProperty):
         ):
             travel = extent + 2 * pad - (dilate * (window - 1) + 1)
             if travel < 0:
-                raise ShapeError(
-                    f"{self.label}: {name} of data and padding must be at least the dilated kernel's "
+                raise self.shape_error(
+                    f"{name} of data and padding must be at least the dilated kernel's "
                     f"{dilate * (window - 1) + 1}, got {extent + 2 * pad}"
                 )
             size.append(travel // stride + 1)

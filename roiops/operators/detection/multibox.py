@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import GradientFree, OperatorProperty, kernels
@@ -54,8 +54,8 @@ class MultiBoxPriorProp(OperatorProperty):
 
     def out_shapes(self, data):
         if len(data) < 4 or data[2] < 1 or data[3] < 1:
-            raise ShapeError(
-                f"{self.label}: data must have shape (images, channels, height, width) with height and width "
+            raise self.shape_error(
+                f"data must have shape (images, channels, height, width) with height and width "
                 f"above 0, got {data}"
             )
         boxes = len(self.params.sizes) + len(self.params.ratios) - 1
@@ -121,7 +121,7 @@ class MultiBoxTargetProp(WholeProperty):
         scores = self.check_shape("cls_pred", in_shapes[2], ("images", "classes", anchor[1]))
         label = self.check_shape("label", in_shapes[1], (scores[0], "objects", "5 or more"))
         if -1 < label[2] < 5:
-            raise ShapeError(f"{self.label}: label must have 5 columns or more, got shape {label}")
+            raise self.shape_error(f"label must have 5 columns or more, got shape {label}")
         anchor, scores = (1, scores[2], 4), (label[0], *scores[1:])
         boxes = anchor[1]
         flat = (label[0], 4 * boxes if boxes >= 0 else -1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import DataError, ParamError, ShapeError
+from ...errors import DataError, ParamError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import GradientFree, kernels
@@ -97,8 +97,7 @@ class ProposalProp(MultiProposalProp):
     def infer_shape(self, in_shapes):
         self.check_ndim("cls_prob", in_shapes[0], 4)
         if in_shapes[0][0] != 1:
-            raise ShapeError(
-                f"{self.label}: cls_prob must hold one image, got {in_shapes[0][0]}; "
-                "_contrib_MultiProposal takes several"
+            raise self.shape_error(
+                f"cls_prob must hold one image, got {in_shapes[0][0]}; _contrib_MultiProposal takes several"
             )
         return super().infer_shape(in_shapes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import DataError, ShapeError
+from ...errors import DataError
 from ...params import Field, enum
 from ...registry import register
 from ..base import kernels
@@ -89,7 +89,7 @@ class CTCLossProp(FloatProperty):
         self.check_ndim("data", data, 3)
         label = self.check_shape("label", label, (data[1], "labels"))
         if label[1] > data[0]:
-            raise ShapeError(f"{self.label}: label has {label[1]} entries, but data only {data[0]} steps")
+            raise self.shape_error(f"label has {label[1]} entries, but data only {data[0]} steps")
         names = self.list_arguments()[2:]
         lengths = [self.check_shape(n, s, (data[1],)) for n, s in zip(names, lengths, strict=True)]
         return [data, label, *lengths], [(data[1],), data]

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ...dtypes import wide
-from ...errors import ShapeError
 from ...params import Field, enum
 from ...registry import register
 from .. import arrays
@@ -246,8 +245,8 @@ class RegressionProp(LossProp):
             label = shape[:1] if len(shape) == 2 and shape[1] == 1 else shape
         label = merge_shapes(label, shape) or label
         if known(label) and (label[:1] != tuple(shape[:1]) or math.prod(label) != math.prod(shape)):
-            raise ShapeError(
-                f"{self.label}: label must have as many entries as data, {tuple(shape)}, got {tuple(label)}"
+            raise self.shape_error(
+                f"label must have as many entries as data, {tuple(shape)}, got {tuple(label)}"
             )
         return [shape, label], [shape]
 

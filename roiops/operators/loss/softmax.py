@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
@@ -159,8 +158,8 @@ class SoftmaxActivationProp(FloatProperty):
 
     def out_shapes(self, shape):
         if shape is not None and len(shape) < (3 if self.params.mode == "channel" else 2):
-            raise ShapeError(
-                f"{self.label}: data must have {'3' if self.params.mode == 'channel' else '2'} dimensions "
+            raise self.shape_error(
+                f"data must have {'3' if self.params.mode == 'channel' else '2'} dimensions "
                 f"or more for mode {self.params.mode!r}, got shape {tuple(shape)}"
             )
         return [shape]

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ... import random
-from ...errors import ShapeError
 from ...params import Field, enum
 from ...registry import register
 from ..base import Following, kernels, merge_shapes
@@ -179,8 +178,8 @@ class LeakyReLUProp(FloatProperty):
                 # One, one for each channel, or one for each index of the leading axes.
                 leading = len(gamma) > 1 and merge_shapes(gamma, data[: len(gamma)]) is not None
                 if not leading and (len(gamma) > 1 or gamma[0] not in (1, channels)):
-                    raise ShapeError(
-                        f"{self.label}: gamma must have shape ({channels},), (1,) or that of data's "
+                    raise self.shape_error(
+                        f"gamma must have shape ({channels},), (1,) or that of data's "
                         f"first axes, got {gamma} for data {data}"
                     )
         return [data, gamma], outs

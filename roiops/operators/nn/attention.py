@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import Field
 from ...registry import register
 from ..base import variant
@@ -84,8 +83,8 @@ class AttentionProp(FloatProperty):
         self.check_ndim(name, shape, 3)
         unit = self.params.heads * parts
         if shape[2] % unit:
-            raise ShapeError(
-                f"{self.label}: the last axis of {name} must be a multiple of {unit} "
+            raise self.shape_error(
+                f"the last axis of {name} must be a multiple of {unit} "
                 f"with {self.params.heads} heads, got {tuple(shape)}"
             )
         return shape[2] // unit

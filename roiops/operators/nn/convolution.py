@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...params import Field, enum, optional
 from ...params import shape as ints
 from ...registry import register
@@ -211,9 +211,8 @@ class _ConvolutionBaseProp(FloatProperty):
         if channels == -1 and weight is not None:
             channels = self.channels_of(weight)
         if channels != -1 and channels % p.num_group:
-            raise ShapeError(
-                f"{self.label}: data must have a multiple of num_group {p.num_group} channels, "
-                f"got shape {in_shapes[0]}"
+            raise self.shape_error(
+                f"data must have a multiple of num_group {p.num_group} channels, got shape {in_shapes[0]}"
             )
         shapes = [
             _layout((data[0], channels, *data[2:]), last),
@@ -265,8 +264,8 @@ class ConvolutionProp(_ConvolutionBaseProp):
         ):
             extent = dilate * (kernel - 1) + 1
             if size != -1 and extent > size + 2 * pad:
-                raise ShapeError(
-                    f"{self.label}: kernel {p.kernel} with dilate {p.dilations} must fit into data, "
+                raise self.shape_error(
+                    f"kernel {p.kernel} with dilate {p.dilations} must fit into data, "
                     f"got {data[2:]} padded by {p.pads}"
                 )
             sizes.append(-1 if size == -1 else (size + 2 * pad - extent) // stride + 1)
@@ -383,17 +382,17 @@ class DeconvolutionProp(_ConvolutionBaseProp):
             return tuple(want or -1 for want in target)
         pads, adjs = border(p, data[2:])
         if min(pads) < 0:
-            raise ShapeError(
-                f"{self.label}: target_shape must be one that data {data[2:]} can reach, got {p.target_shape}"
+            raise self.shape_error(
+                f"target_shape must be one that data {data[2:]} can reach, got {p.target_shape}"
             )
         sizes = []
         for size, kernel, stride, dilate, pad, adj in zip(
             data[2:], p.kernel, p.strides, p.dilations, pads, adjs, strict=True
         ):
             if adj >= stride:
-                raise ShapeError(f"{self.label}: adj must be less than stride {stride}, got {adj}")
+                raise self.shape_error(f"adj must be less than stride {stride}, got {adj}")
             out = stride * (size - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj
             if size != -1 and out < 1:
-                raise ShapeError(f"{self.label}: pad must leave some output, got {pads} for data {data[2:]}")
+                raise self.shape_error(f"pad must leave some output, got {pads} for data {data[2:]}")
             sizes.append(-1 if size == -1 else out)
         return tuple(sizes)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...params import Field, Parameter
 from ...registry import register
 from ..dense import FloatProperty, FormulaOperator
@@ -105,7 +105,7 @@ class CorrelationProp(FloatProperty):
         other = self.check_shape("data2", in_shapes[1], shape)
         size = self.params.out_size(shape[2:])
         if min(size) < 1:
-            raise ShapeError(f"{self.label}: no patch fits into maps of shape {tuple(shape)}")
+            raise self.shape_error(f"no patch fits into maps of shape {tuple(shape)}")
         return [shape, other], [(shape[0], len(self.params.displacements), *size)]
 
     def count_operations(self, in_shapes, out_shapes):

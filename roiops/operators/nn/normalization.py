@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...params import Field, Parameter, enum
 from ...registry import register
 from ..base import kernels
@@ -152,8 +152,8 @@ class GroupNormProp(_AffineNormProp):
         data, groups = in_shapes[0], self.params.num_groups
         self.check_ndim("data", data, least=3)
         if data[1] != -1 and data[1] % groups:
-            raise ShapeError(
-                f"{self.label}: data must have a multiple of num_groups {groups} channels, got shape {data}"
+            raise self.shape_error(
+                f"data must have a multiple of num_groups {groups} channels, got shape {data}"
             )
         return self.with_affine(in_shapes, groups), [data, (data[0], groups), (data[0], groups)]
 
@@ -203,9 +203,8 @@ class L2NormalizationProp(FloatProperty):
     def infer_shape(self, in_shapes):
         data, least = in_shapes[0], 1 if self.params.mode == "instance" else 3
         if len(data) < least:
-            raise ShapeError(
-                f"{self.label}: data must have {least} dimensions or more for mode {self.params.mode!r}, "
-                f"got shape {data}"
+            raise self.shape_error(
+                f"data must have {least} dimensions or more for mode {self.params.mode!r}, got shape {data}"
             )
         return in_shapes, [data]
 

@@ -2,7 +2,7 @@
 
 import math
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...kernels import pooling_modes as modes
 from ...params import Field, enum, optional, shape
 from ...registry import register
@@ -140,9 +140,8 @@ class PoolingProp(FloatProperty):
             return -1
         travel = size + 2 * pad - kernel
         if travel < 0:
-            raise ShapeError(
-                f"{self.label}: kernel {p.kernel} must fit into data, got {size} padded by {pad} "
-                f"on spatial axis {axis}"
+            raise self.shape_error(
+                f"kernel {p.kernel} must fit into data, got {size} padded by {pad} on spatial axis {axis}"
             )
         if p.pooling_convention == "same":
             return -(-size // stride)
@@ -224,5 +223,5 @@ class AdaptiveAvgPooling2DProp(FloatProperty):
         data, size = in_shapes[0], self.params.output_size or (1,)
         self.check_ndim("data", data, 4)
         if 0 in data[2:]:
-            raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")
+            raise self.shape_error(f"data must have at least one pixel, got shape {data}")
         return in_shapes, [(*data[:2], *(size * 2)[:2])]

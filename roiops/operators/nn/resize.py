@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...params import MOST_ARRAYS, Field, Parameter, enum, optional
 from ...params import shape as ints
 from ...registry import register
@@ -114,19 +114,16 @@ class UpSamplingProp(FloatProperty):
             if shape is None or -1 in shape:
                 return -1
             if shape[0] != in_shapes[0][0]:
-                raise ShapeError(
-                    f"{self.label}: {name} must have the batch of the first input, {in_shapes[0][0]}, "
-                    f"got shape {shape}"
+                raise self.shape_error(
+                    f"{name} must have the batch of the first input, {in_shapes[0][0]}, got shape {shape}"
                 )
             if not all(shape[2:]) or height % shape[2] or width % shape[3]:
-                raise ShapeError(
-                    f"{self.label}: {name} must have a size that divides the output's "
+                raise self.shape_error(
+                    f"{name} must have a size that divides the output's "
                     f"({height}, {width}), got shape {shape}"
                 )
             if p.multi_input_mode == "sum" and total not in (0, shape[1]):
-                raise ShapeError(
-                    f"{self.label}: {name} must have {total} channels to be added, got shape {shape}"
-                )
+                raise self.shape_error(f"{name} must have {total} channels to be added, got shape {shape}")
             total = shape[1] if p.multi_input_mode == "sum" else total + shape[1]
         return total
 
@@ -209,15 +206,13 @@ class BilinearResize2DProp(FloatProperty):
         for name, shape in zip(self.list_arguments(), in_shapes, strict=True):
             self.check_ndim(name, shape, 4)
         if 0 in data[2:]:
-            raise ShapeError(f"{self.label}: data must have at least one pixel, got shape {data}")
+            raise self.shape_error(f"data must have at least one pixel, got shape {data}")
         if self.params.mode == "like":
             sizes = (-1, -1) if in_shapes[1] is None else in_shapes[1][2:]
         else:
             sizes = tuple(map(self._size, data[2:], (0, 1)))
         if 0 in sizes:
-            raise ShapeError(
-                f"{self.label}: the output must have at least one pixel, got {sizes} from {data}"
-            )
+            raise self.shape_error(f"the output must have at least one pixel, got {sizes} from {data}")
         return in_shapes, [(*data[:2], *sizes)]
 
     def _size(self, size, axis):

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...dtypes import as_scalar, wide
-from ...errors import ShapeError
 from ...params import Field
 from .. import arrays
 from ..base import Following, GradientFree, variant
@@ -255,9 +254,7 @@ def broadcast_shape(prop, lhs, rhs):
     shape = []
     for l, r in zip(*wide, strict=True):
         if l != r and 1 not in (l, r) and -1 not in (l, r):
-            raise ShapeError(
-                f"{prop.label}: lhs and rhs must broadcast together, got {tuple(lhs)} and {tuple(rhs)}"
-            )
+            raise prop.shape_error(f"lhs and rhs must broadcast together, got {tuple(lhs)} and {tuple(rhs)}")
         shape.append(r if l == 1 or (l == -1 and r > 1) else l)
     return tuple(shape)
 

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import Field, shape
 from ...registry import register
 from ..base import OperatorProperty
@@ -102,7 +101,7 @@ class WindowsProp(OperatorProperty):
     def windows(self, size) -> Windows:
         found = Windows(self.params, size)
         if min(found.count) < 1:
-            raise ShapeError(f"{self.label}: kernel {self.params.kernel} is larger than a picture of {size}")
+            raise self.shape_error(f"kernel {self.params.kernel} is larger than a picture of {size}")
         return found
 
 
@@ -134,8 +133,8 @@ class Col2ImProp(WindowsProp):
         count = math.prod(self.windows(p.output_size).count)
         batch, columns, _ = self.check_shape("data", in_shapes[0], ("batch", "channels", count))
         if columns % math.prod(p.kernel):
-            raise ShapeError(
-                f"{self.label}: data must have a multiple of {math.prod(p.kernel)} rows "
+            raise self.shape_error(
+                f"data must have a multiple of {math.prod(p.kernel)} rows "
                 f"for kernel {p.kernel}, got {columns}"
             )
         return in_shapes, [(batch, columns // math.prod(p.kernel), *p.output_size)]

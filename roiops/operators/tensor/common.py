@@ -1,6 +1,5 @@
 """What the tensor operators share: axes, shapes known in part, and how families are declared."""
 
-from ...errors import ShapeError
 from ...registry import register
 from ..base import OperatorProperty, merge_shapes
 
@@ -23,8 +22,8 @@ def merge_all(prop: OperatorProperty, shapes):
             continue
         together = merge_shapes(merged, shape)
         if together is None:
-            raise ShapeError(
-                f"{prop.label}: {name} must have the shape of {first}, {tuple(merged)}, got {tuple(shape)}"
+            raise prop.shape_error(
+                f"{name} must have the shape of {first}, {tuple(merged)}, got {tuple(shape)}"
             )
         merged, first = together, first or name
     return merged

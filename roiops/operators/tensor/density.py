@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import Field
 from ..base import variant
 from ..dense import FloatProperty, FormulaOperator
@@ -103,11 +102,10 @@ class DensityProp(FloatProperty):
         self.check_ndim("sample", sample, least=1)
         name, *names = self.arguments[1:]
         if first is None:
-            raise ShapeError(f"{self.label}: the shape of {name} is not known")
+            raise self.shape_error(f"the shape of {name} is not known")
         if len(first) > len(sample):
-            raise ShapeError(
-                f"{self.label}: {name} must not have more dimensions than sample {tuple(sample)}, "
-                f"got {tuple(first)}"
+            raise self.shape_error(
+                f"{name} must not have more dimensions than sample {tuple(sample)}, got {tuple(first)}"
             )
         lead, whole = len(sample) - self.op.vectors, len(first) - self.op.vectors
         first = self.check_shape(name, first, (*sample[:whole], *sample[lead:]))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import DataError, DTypeError, ParamError, ShapeError
+from ...errors import DataError, DTypeError, ParamError
 from ...params import Field, Parameter, floats, optional
 from ...registry import register
 from ..base import GradientFree, OperatorProperty, assign
@@ -53,7 +53,7 @@ class HistogramProp(OperatorProperty):
         if bins is None:
             return in_shapes, [None, None]
         if len(bins) != 1 or bins[0] < 2:
-            raise ShapeError(f"{self.label}: bins must be a vector of 2 or more edges, got shape {bins}")
+            raise self.shape_error(f"bins must be a vector of 2 or more edges, got shape {bins}")
         return in_shapes, [(bins[0] - 1,), bins]
 
     def infer_type(self, in_types):

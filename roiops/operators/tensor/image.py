@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...errors import ParamError, ShapeError
+from ...errors import ParamError
 from ...params import Field, Parameter, floats
 from ...registry import register
 from ..base import OperatorProperty
@@ -71,9 +71,8 @@ class ImageNormalizeProp(FloatProperty):
         self.check_ndim("data", shape, 3, 4)
         p = self.params
         if shape[-3] not in (1, 3) or max(len(p.mean), len(p.std)) > shape[-3]:
-            raise ShapeError(
-                f"{self.label}: data must have 3 channels, or 1 with one number for mean and std, "
-                f"got shape {tuple(shape)}"
+            raise self.shape_error(
+                f"data must have 3 channels, or 1 with one number for mean and std, got shape {tuple(shape)}"
             )
         return [shape]
 
@@ -103,8 +102,8 @@ class ImageCropProp(PictureProp):
         key, p = self.whole(in_shapes), self.params
         bottom, right = p.y + p.height, p.x + p.width
         if bottom > key[-3].stop or right > key[-2].stop:
-            raise ShapeError(
-                f"{self.label}: the rectangle up to ({bottom}, {right}) "
+            raise self.shape_error(
+                f"the rectangle up to ({bottom}, {right}) "
                 f"reaches out of pictures of shape {tuple(in_shapes[0])}"
             )
         key[-3:-1] = slice(p.y, bottom, 1), slice(p.x, right, 1)

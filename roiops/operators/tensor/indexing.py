@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...dtypes import as_scalar
-from ...errors import DataError, OutOfBoundsError, ParamError, ShapeError
+from ...errors import DataError, OutOfBoundsError, ParamError
 from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
@@ -301,8 +301,8 @@ def _knows_rows(prop, indices, shape) -> bool:
     if indices is None or indices[0] == -1:
         return False
     if indices[0] > len(shape):
-        raise ShapeError(
-            f"{prop.label}: indices must have at most {len(shape)} rows for shape {tuple(shape)}, "
+        raise prop.shape_error(
+            f"indices must have at most {len(shape)} rows for shape {tuple(shape)}, "
             f"got shape {tuple(indices)}"
         )
     return True
@@ -362,8 +362,8 @@ class ScatterProp(OperatorProperty):
             return in_shapes, [self.params.shape]
         need = (*indices[1:], *self.params.shape[indices[0] :])
         if merge_shapes(shape, need) is None:
-            raise ShapeError(
-                f"{self.label}: data must have shape {need} for indices of shape {tuple(indices)} "
+            raise self.shape_error(
+                f"data must have shape {need} for indices of shape {tuple(indices)} "
                 f"and shape {self.params.shape}, got {tuple(shape)}"
             )
         return in_shapes, [self.params.shape]
@@ -520,8 +520,8 @@ class RavelProp(RavelBase):
 
     def out_shapes(self, shape):
         if shape[0] != len(self.params.shape):
-            raise ShapeError(
-                f"{self.label}: data must have {len(self.params.shape)} rows for shape {self.params.shape}, "
+            raise self.shape_error(
+                f"data must have {len(self.params.shape)} rows for shape {self.params.shape}, "
                 f"got shape {tuple(shape)}"
             )
         return [tuple(shape[1:]) or (1,)]

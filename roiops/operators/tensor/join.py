@@ -3,7 +3,6 @@
 import itertools
 import math
 
-from ...errors import ShapeError
 from ...params import MOST_ARRAYS, Field
 from ...registry import register
 from .. import arrays
@@ -70,8 +69,8 @@ class ConcatProp(OperatorProperty):
             first = first or (name, shape)
             together = merge_shapes(merged, self._without(shape, axis))
             if together is None or len(shape) != len(first[1]):
-                raise ShapeError(
-                    f"{self.label}: {name} must have the shape of {first[0]}, {tuple(first[1])}, "
+                raise self.shape_error(
+                    f"{name} must have the shape of {first[0]}, {tuple(first[1])}, "
                     f"but for axis {axis}, got {tuple(shape)}"
                 )
             merged = together

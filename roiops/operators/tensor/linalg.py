@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import DataError, DTypeError, ShapeError
+from ...errors import DataError, DTypeError
 from ...params import Field, Parameter
 from ...registry import register
 from ..base import OperatorProperty, merge_shapes
@@ -47,7 +47,7 @@ class LinearAlgebraProp(OperatorProperty):
         """Raise unless a shape is that of matrices, square ones where they have to be."""
         self.check_ndim("A", shape, least=2)
         if self.square and shape[-1] != shape[-2]:
-            raise ShapeError(f"{self.label}: A must hold square matrices, got {tuple(shape)}")
+            raise self.shape_error(f"A must hold square matrices, got {tuple(shape)}")
 
 
 class NumberProp(LinearAlgebraProp):
@@ -125,13 +125,13 @@ class GemmProp(LinearAlgebraProp):
         p = self.params
         axis = self.check_axis("axis", p.axis, len(a))
         if axis == len(a) - 1:
-            raise ShapeError(f"{self.label}: axis must not be the last one, got {p.axis} for A of {tuple(a)}")
+            raise self.shape_error(f"axis must not be the last one, got {p.axis} for A of {tuple(a)}")
         rows, inner = (a[-1], a[axis]) if p.transpose_a else (a[axis], a[-1])
         need = list(a)
         need[axis], need[-1] = (-1, inner) if p.transpose_b else (inner, -1)
         factor = merge_shapes(b, tuple(need))
         if factor is None:
-            raise ShapeError(f"{self.label}: A {tuple(a)} and B {tuple(b)} cannot be multiplied")
+            raise self.shape_error(f"A {tuple(a)} and B {tuple(b)} cannot be multiplied")
         columns = factor[axis if p.transpose_b else -1]
         out = (*a[:axis], rows, *a[axis + 1 : -1], columns)
         return [a, factor, *(self.check_shape("C", each, out) for each in c)], [out]
@@ -395,8 +395,8 @@ class PartProp(LinearAlgebraProp):
     def out_shapes(self, shape):
         size = shape[-1] - abs(self.params.offset)
         if size <= 0:
-            raise ShapeError(
-                f"{self.label}: offset {self.params.offset} lies outside matrices of shape {tuple(shape)}"
+            raise self.shape_error(
+                f"offset {self.params.offset} lies outside matrices of shape {tuple(shape)}"
             )
         return [(*shape[:-2], self.part.count(size))]
 
@@ -411,9 +411,7 @@ class MakingProp(PartProp):
         self.check_ndim("A", shape, least=1)
         size = self.part.size(shape[-1])
         if self.part.count(size) != shape[-1]:
-            raise ShapeError(
-                f"{self.label}: A must hold whole triangles: 1, 3, 6, ... entries, got {shape[-1]}"
-            )
+            raise self.shape_error(f"A must hold whole triangles: 1, 3, 6, ... entries, got {shape[-1]}")
         return in_shapes, [(*shape[:-1], *[size + abs(self.params.offset)] * 2)]
 
 
@@ -453,7 +451,7 @@ class LinalgGelqfProp(LinearAlgebraProp):
 
     def out_shapes(self, shape):
         if shape[-2] > shape[-1]:
-            raise ShapeError(f"{self.label}: A must have no more rows than columns, got {tuple(shape)}")
+            raise self.shape_error(f"A must have no more rows than columns, got {tuple(shape)}")
         return [shape, (*shape[:-1], shape[-2])]
 
 

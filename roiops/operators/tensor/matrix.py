@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import MOST_ARRAYS, Field, enum, optional
 from ...registry import register
 from .. import arrays
@@ -80,8 +79,8 @@ class DotProp(ProductProp):
         inner_l, outer_l = (lhs[0], lhs[1:]) if p.transpose_a else (lhs[-1], lhs[:-1])
         inner_r, outer_r = (rhs[-1], rhs[:-1]) if p.transpose_b else (rhs[0], rhs[1:])
         if inner_l != inner_r and -1 not in (inner_l, inner_r):
-            raise ShapeError(
-                f"{self.label}: lhs {tuple(lhs)} and rhs {tuple(rhs)} do not fit: "
+            raise self.shape_error(
+                f"lhs {tuple(lhs)} and rhs {tuple(rhs)} do not fit: "
                 f"the summed axes have lengths {inner_l} and {inner_r}"
             )
         return in_shapes, [(*outer_l, *outer_r) or (1,)]
@@ -128,9 +127,8 @@ class BatchDotProp(ProductProp):
                 for pair in zip((*lhs[:-2], inner_l), (*rhs[:-2], inner_r), strict=True)
             )
         if not fits:
-            raise ShapeError(
-                f"{self.label}: lhs and rhs must be batches of matrices that fit, "
-                f"got {tuple(lhs)} and {tuple(rhs)}"
+            raise self.shape_error(
+                f"lhs and rhs must be batches of matrices that fit, got {tuple(lhs)} and {tuple(rhs)}"
             )
         if -1 in (*lhs[-2:], *rhs[-2:]):  # MXNet says nothing of the result then
             return in_shapes, [None]

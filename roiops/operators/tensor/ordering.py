@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...registry import register
 from .. import arrays
@@ -176,7 +175,7 @@ class TopkProp(OrderProp):
     def count(self, shape):
         k, length = self.params.k, self.length(shape)
         if k > length:
-            raise ShapeError(f"{self.label}: k must be at most {length} for data of shape {shape}, got {k}")
+            raise self.shape_error(f"k must be at most {length} for data of shape {shape}, got {k}")
         return k if k > 0 else length
 
     def out_shapes(self, shape):

@@ -6,7 +6,6 @@ import math
 import numpy as np
 
 from ...dtypes import wide
-from ...errors import ShapeError
 from ...params import Field, dtype, optional
 from ...params import shape as ints
 from ...registry import register
@@ -137,7 +136,7 @@ class ExtremeProp(ReduceProp):
 
     def out_shapes(self, shape):
         if 0 in shape:
-            raise ShapeError(f"{self.label}: data has no entries, its shape is {shape}")
+            raise self.shape_error(f"data has no entries, its shape is {shape}")
         return super().out_shapes(shape)
 
 
@@ -249,7 +248,7 @@ def _check_some(prop, shape, axes):
     if any(shape[a] == 0 for a in axes) and (
         len(axes) == len(shape) or math.prod(_reduced(shape, axes, False))
     ):
-        raise ShapeError(f"{prop.label}: data has no entries to search, its shape is {tuple(shape)}")
+        raise prop.shape_error(f"data has no entries to search, its shape is {tuple(shape)}")
 
 
 class ArgReduceProp(OperatorProperty):

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ...dtypes import as_scalar, wide
-from ...errors import ShapeError
 from ...params import Field, dtype, enum, optional
 from ...params import shape as ints
 from ...registry import register
@@ -58,7 +57,7 @@ class BroadcastBase(RepeatBase):
     def forms(self, in_shapes):
         shape, target = in_shapes[0], tuple(self.target(in_shapes))
         if len(shape) != len(target) or any(n not in (1, t) for n, t in zip(shape, target, strict=True)):
-            raise ShapeError(f"{self.label}: data of shape {tuple(shape)} cannot be broadcast to {target}")
+            raise self.shape_error(f"data of shape {tuple(shape)} cannot be broadcast to {target}")
         return shape, target, target
 
 
@@ -87,7 +86,7 @@ class BroadcastAxisProp(BroadcastBase):
         (shape,) = in_shapes
         p = self.params
         if len(p.axis) != len(p.size):
-            raise ShapeError(f"{self.label}: axis and size must be of one length, got {p.axis} and {p.size}")
+            raise self.shape_error(f"axis and size must be of one length, got {p.axis} and {p.size}")
         target = list(shape)
         for axis, size in zip(p.axis, p.size, strict=True):
             target[self.check_axis("axis", axis, len(shape))] = size
@@ -111,12 +110,11 @@ class BroadcastLikeProp(BroadcastBase):
         if p.lhs_axes is None and p.rhs_axes is None:
             return rhs
         if len(p.lhs_axes or ()) != len(p.rhs_axes or ()):
-            raise ShapeError(
-                f"{self.label}: lhs_axes and rhs_axes must be of one length, "
-                f"got {p.lhs_axes} and {p.rhs_axes}"
+            raise self.shape_error(
+                f"lhs_axes and rhs_axes must be of one length, got {p.lhs_axes} and {p.rhs_axes}"
             )
         if not p.lhs_axes:
-            raise ShapeError(f"{self.label}: lhs_axes and rhs_axes must name an axis, or be left out")
+            raise self.shape_error("lhs_axes and rhs_axes must name an axis, or be left out")
         target = list(lhs)
         for to, source in zip(p.lhs_axes, p.rhs_axes, strict=True):
             target[self.check_axis("lhs_axes", to, len(lhs))] = rhs[
@@ -246,8 +244,8 @@ class PadProp(OperatorProperty):
         flat = self.params.pad_width
         self.check_ndim("data", shape, 4, 5)
         if len(flat) != 2 * len(shape) or any(flat[:4]):
-            raise ShapeError(
-                f"{self.label}: pad_width must hold two numbers for each of the {len(shape)} dimensions, "
+            raise self.shape_error(
+                f"pad_width must hold two numbers for each of the {len(shape)} dimensions, "
                 f"0 for the first two, got {flat}"
             )
         widths = list(zip(flat[::2], flat[1::2], strict=True))
@@ -255,9 +253,8 @@ class PadProp(OperatorProperty):
             if (self.params.mode == "reflect" and max(width) >= max(n, 1)) or (
                 self.params.mode == "edge" and n == 0 and max(width) > 0
             ):
-                raise ShapeError(
-                    f"{self.label}: axis {axis} of data {tuple(shape)} is too short to {self.params.mode} "
-                    f"by {width}"
+                raise self.shape_error(
+                    f"axis {axis} of data {tuple(shape)} is too short to {self.params.mode} by {width}"
                 )
         return widths
 
@@ -301,7 +298,7 @@ class BlockProp(OperatorProperty):
         (shape,) = in_shapes
         self.check_ndim("data", shape, 4)
         if 0 in shape[1:]:
-            raise ShapeError(f"{self.label}: data has no channels or pixels, its shape is {shape}")
+            raise self.shape_error(f"data has no channels or pixels, its shape is {shape}")
         return *shape, self.params.block_size
 
 
@@ -312,8 +309,8 @@ class DepthToSpaceProp(BlockProp):
     def infer_shape(self, in_shapes):
         n, c, h, w, b = self.sizes(in_shapes)
         if c % (b * b):
-            raise ShapeError(
-                f"{self.label}: channels of data must be a multiple of {b * b}, got shape {in_shapes[0]}"
+            raise self.shape_error(
+                f"channels of data must be a multiple of {b * b}, got shape {in_shapes[0]}"
             )
         return in_shapes, [(n, c // (b * b), h * b, w * b)]
 
@@ -329,8 +326,8 @@ class SpaceToDepthProp(BlockProp):
     def infer_shape(self, in_shapes):
         n, c, h, w, b = self.sizes(in_shapes)
         if h % b or w % b:
-            raise ShapeError(
-                f"{self.label}: height and width of data must be multiples of {b}, got shape {in_shapes[0]}"
+            raise self.shape_error(
+                f"height and width of data must be multiples of {b}, got shape {in_shapes[0]}"
             )
         return in_shapes, [(n, c * b * b, h // b, w // b)]
 
@@ -390,12 +387,10 @@ class DiagProp(OperatorProperty):
         one = self.check_axis("axis1", p.axis1, len(shape))
         other = self.check_axis("axis2", p.axis2, len(shape))
         if one == other:
-            raise ShapeError(f"{self.label}: axis1 and axis2 must differ, got {p.axis1} and {p.axis2}")
+            raise self.shape_error(f"axis1 and axis2 must differ, got {p.axis1} and {p.axis2}")
         count = min(shape[one] + min(p.k, 0), shape[other] - max(p.k, 0))
         if count < 0:
-            raise ShapeError(
-                f"{self.label}: matrices of {shape[one]} x {shape[other]} have no diagonal {p.k}"
-            )
+            raise self.shape_error(f"matrices of {shape[one]} x {shape[other]} have no diagonal {p.k}")
         return [(*(n for i, n in enumerate(shape) if i not in (one, other)), count)]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import random as source
-from ...errors import DataError, ShapeError
+from ...errors import DataError
 from ...params import Field, device, dtype, optional
 from ...params import shape as ints
 from ...registry import register
@@ -263,13 +263,11 @@ class MultinomialProp(OperatorProperty):
     def infer_shape(self, in_shapes):
         self.check_ndim("data", in_shapes[0], least=1)
         if in_shapes[0][-1] == 0:
-            raise ShapeError(
-                f"{self.label}: the last axis of data has no entries, its shape is {in_shapes[0]}"
-            )
+            raise self.shape_error(f"the last axis of data has no entries, its shape is {in_shapes[0]}")
         most = _largest_index(self.params.dtype)
         if in_shapes[0][-1] > most + 1:
-            raise ShapeError(
-                f"{self.label}: {self.params.dtype} holds indices up to {most}, "
+            raise self.shape_error(
+                f"{self.params.dtype} holds indices up to {most}, "
                 f"the last axis of data is {in_shapes[0][-1]} long"
             )
         shape = (*in_shapes[0][:-1], *self.params.shape) or (1,)
@@ -328,7 +326,7 @@ class ZipfianProp(OperatorProperty):
     def infer_shape(self, in_shapes):
         batches, count = self.params.shape
         if count > self.params.range_max:
-            raise ShapeError(
-                f"{self.label}: {count} unique classes of {self.params.range_max} are more than there are"
+            raise self.shape_error(
+                f"{count} unique classes of {self.params.range_max} are more than there are"
             )
         return [], [(batches, count), (batches,)]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ...dtypes import as_scalar
-from ...errors import DataError, ParamError, ShapeError
+from ...errors import DataError, ParamError
 from ...params import Field
 from ...registry import register
 from .. import arrays
@@ -132,7 +132,7 @@ class SequenceLastProp(SequenceProp):
 
     def out_shapes(self, shape):
         if shape[self.params.axis] == 0:
-            raise ShapeError(f"{self.label}: data has no entries along axis {self.params.axis}, got {shape}")
+            raise self.shape_error(f"data has no entries along axis {self.params.axis}, got {shape}")
         return [(shape[1 - self.params.axis], *shape[2:])]
 
 

@@ -4,7 +4,6 @@ import functools
 import itertools
 
 from ...dtypes import as_scalar
-from ...errors import ShapeError
 from ...params import MOST_ARRAYS, Field, Parameter, optional
 from ...params import shape as ints
 from ...registry import register
@@ -87,8 +86,8 @@ class SliceAxisProp(PartialSliceProp):
         begin = p.begin + length * (p.begin < 0)
         end = length if p.end is None else p.end + length * (p.end < 0)
         if not 0 <= begin <= end <= length:
-            raise ShapeError(
-                f"{self.label}: begin and end must be a range within axis {axis} of {tuple(shape)}, "
+            raise self.shape_error(
+                f"begin and end must be a range within axis {axis} of {tuple(shape)}, "
                 f"got {p.begin} to {p.end}"
             )
         return tuple(slice(begin, end, 1) if i == axis else slice(0, n, 1) for i, n in enumerate(shape))
@@ -127,8 +126,8 @@ class SliceChannelProp(OperatorProperty):
         axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
         if length != -1 and (length % p.num_outputs or (p.squeeze_axis and length != p.num_outputs)):
-            raise ShapeError(
-                f"{self.label}: axis {axis} of {tuple(shape)} cannot be cut into {p.num_outputs} equal pieces"
+            raise self.shape_error(
+                f"axis {axis} of {tuple(shape)} cannot be cut into {p.num_outputs} equal pieces"
                 + (" of length 1" if p.squeeze_axis else "")
             )
         piece = () if p.squeeze_axis else (-1 if length == -1 else length // p.num_outputs,)
@@ -174,12 +173,12 @@ def slice_ranges(prop, params, shape):
     begin, end = params.begin, params.end
     step = params.step or (None,) * len(begin)
     if not len(begin) == len(end) == len(step) <= len(shape):
-        raise ShapeError(
-            f"{prop.label}: begin, end and step must be of one length, at most {len(shape)} "
+        raise prop.shape_error(
+            f"begin, end and step must be of one length, at most {len(shape)} "
             f"for data of shape {tuple(shape)}, got {begin}, {end} and {params.step}"
         )
     if 0 in step:
-        raise ShapeError(f"{prop.label}: step must not be 0, got {params.step}")
+        raise prop.shape_error(f"step must not be 0, got {params.step}")
     ranges = [slice(*slice(*bounds).indices(n)) for n, *bounds in zip(shape, begin, end, step, strict=False)]
     return (*ranges, *(slice(0, n, 1) for n in shape[len(ranges) :]))
 
@@ -197,17 +196,16 @@ class SliceLikeProp(SliceProp):
     def _lengths(self, shape, like):
         axes = self.params.axes
         if not axes and len(shape) != len(like):
-            raise ShapeError(
-                f"{self.label}: shape_like must have {len(shape)} dimensions unless axes are given, "
-                f"got shape {tuple(like)}"
+            raise self.shape_error(
+                f"shape_like must have {len(shape)} dimensions unless axes are given, got shape {tuple(like)}"
             )
         lengths = list(shape)
         for a in axes or range(len(shape)):
             axis = self.check_axis("axes", a, len(shape))
             length = like[self.check_axis("axes", a, len(like))]
             if length > shape[axis]:
-                raise ShapeError(
-                    f"{self.label}: shape_like must not be longer than data along axis {axis}, "
+                raise self.shape_error(
+                    f"shape_like must not be longer than data along axis {axis}, "
                     f"got {tuple(like)} for {tuple(shape)}"
                 )
             lengths[axis] = length
@@ -249,9 +247,7 @@ class CropProp(SliceProp):
             offset = tuple((n - s) // 2 for n, s in zip(shape[2:], size, strict=True))
         ends = tuple(o + s for o, s in zip(offset, size, strict=True))
         if min(offset) < 0 or any(e > n for e, n in zip(ends, shape[2:], strict=True)):
-            raise ShapeError(
-                f"{self.label}: cannot cut {size} at {offset} out of data of shape {tuple(shape)}"
-            )
+            raise self.shape_error(f"cannot cut {size} at {offset} out of data of shape {tuple(shape)}")
         parts = [slice(o, e, 1) for o, e in zip(offset, ends, strict=True)]
         return (slice(0, shape[0], 1), slice(0, shape[1], 1), *parts)
 
@@ -295,21 +291,18 @@ class SplitV2Prop(OperatorProperty):
         length = shape[axis]
         if p.sections:
             if length % p.sections:
-                raise ShapeError(
-                    f"{self.label}: axis {axis} of {tuple(shape)} cannot be cut into "
-                    f"{p.sections} equal pieces"
+                raise self.shape_error(
+                    f"axis {axis} of {tuple(shape)} cannot be cut into {p.sections} equal pieces"
                 )
             starts = [i * (length // p.sections) for i in range(p.sections)]
         else:
             starts = [i + length * (i < 0) for i in p.indices]
         bounds = list(itertools.pairwise([*starts, length]))
         if not bounds or any(not 0 <= b <= e <= length for b, e in bounds):
-            raise ShapeError(
-                f"{self.label}: indices must rise within axis {axis} of {tuple(shape)}, got {p.indices}"
-            )
+            raise self.shape_error(f"indices must rise within axis {axis} of {tuple(shape)}, got {p.indices}")
         if p.squeeze_axis and any(e - b != 1 for b, e in bounds):
-            raise ShapeError(
-                f"{self.label}: pieces of axis {axis} of {tuple(shape)} must have length 1 to lose the axis"
+            raise self.shape_error(
+                f"pieces of axis {axis} of {tuple(shape)} must have length 1 to lose the axis"
             )
         return axis, bounds
 

@@ -206,7 +206,7 @@ class SqueezeProp(ReshapeBase):
             axes = [self.check_axis("axis", a, len(shape)) for a in self.params.axis]
         for axis in axes:
             if shape[axis] not in (1, -1):
-                raise ShapeError(f"{self.label}: axis {axis} must have length 1, got shape {tuple(shape)}")
+                raise self.shape_error(f"axis {axis} must have length 1, got shape {tuple(shape)}")
         return [tuple(n for i, n in enumerate(shape) if i not in axes) or (1,)]
 
 
@@ -231,7 +231,7 @@ class ReshapeLikeProp(ReshapeBase):
         rhs_part = self.axes_between("rhs", rhs, p.rhs_begin, p.rhs_end)
         out = (*lhs[: lhs_part.start], *rhs[rhs_part], *lhs[lhs_part.stop :])
         if known(lhs) and known(out) and math.prod(out) != math.prod(lhs):
-            raise ShapeError(f"{self.label}: {tuple(lhs)} cannot take the shape {out}")
+            raise self.shape_error(f"{tuple(lhs)} cannot take the shape {out}")
         return in_shapes, [out]
 
     def axes_between(self, name, shape, begin, end) -> slice:
@@ -240,9 +240,7 @@ class ReshapeLikeProp(ReshapeBase):
         begin = 0 if begin is None else begin + ndim * (begin < 0)
         end = ndim if end is None else end + ndim * (end < 0)
         if not 0 <= begin <= end <= ndim:
-            raise ShapeError(
-                f"{self.label}: {name} has no axes {begin} to {end}, its shape is {tuple(shape)}"
-            )
+            raise self.shape_error(f"{name} has no axes {begin} to {end}, its shape is {tuple(shape)}")
         return slice(begin, end)
 
 
@@ -364,7 +362,7 @@ class TransposeProp(PermuteProp):
     def axes(self, ndim):
         axes = self.params.axes or tuple(range(ndim))[::-1]
         if sorted(a + ndim * (a < 0) for a in axes) != list(range(ndim)):
-            raise ShapeError(f"{self.label}: axes must order all {ndim} dimensions, got {axes}")
+            raise self.shape_error(f"axes must order all {ndim} dimensions, got {axes}")
         return tuple(a % ndim for a in axes)
 
 
