@@ -82,9 +82,8 @@ class PictureProp(SliceProp):
 
     arguments = {"data": "(height, width, channels), or a batch of them"}
 
-    def whole(self, in_shapes) -> list:
+    def whole(self, shape) -> list:
         """All of the pictures, as a slice for each axis."""
-        (shape,) = in_shapes
         self.check_ndim("data", shape, 3, 4)
         return [slice(0, n, 1) for n in shape]
 
@@ -98,13 +97,12 @@ class ImageCropProp(PictureProp):
     width = Field(int, range=(1, None), doc="width of what is kept")
     height = Field(int, range=(1, None), doc="height of what is kept")
 
-    def key(self, in_shapes):
-        key, p = self.whole(in_shapes), self.params
+    def key(self, shape):
+        key, p = self.whole(shape), self.params
         bottom, right = p.y + p.height, p.x + p.width
         if bottom > key[-3].stop or right > key[-2].stop:
             raise self.shape_error(
-                f"the rectangle up to ({bottom}, {right}) "
-                f"reaches out of pictures of shape {tuple(in_shapes[0])}"
+                f"the rectangle up to ({bottom}, {right}) reaches out of pictures of shape {tuple(shape)}"
             )
         key[-3:-1] = slice(p.y, bottom, 1), slice(p.x, right, 1)
         return tuple(key)
@@ -116,8 +114,8 @@ class FlipProp(PictureProp):
     keeps_shape = True
     axis = -2
 
-    def key(self, in_shapes):
-        key = self.whole(in_shapes)
+    def key(self, shape):
+        key = self.whole(shape)
         key[self.axis] = slice(key[self.axis].stop - 1, -1, -1)
         return tuple(key)
 

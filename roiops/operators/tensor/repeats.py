@@ -39,23 +39,23 @@ class RepeatBase(OperatorProperty):
     backward_needs = ("out_grad",)
     arguments = {"data": "the array"}
 
-    def forms(self, in_shapes):
+    def forms(self, shape, *others):
         """``(narrow, wide, out_shape)``: the input and output as they broadcast, and the output's shape."""
         raise NotImplementedError
 
     def infer_shape(self, in_shapes):
-        return in_shapes, [None if None in in_shapes else self.forms(in_shapes)[2]]
+        return in_shapes, [None if None in in_shapes else self.forms(*in_shapes)[2]]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        narrow, wide, _ = self.forms(in_shapes)
+        narrow, wide, _ = self.forms(*in_shapes)
         return self.op(self.params, narrow=narrow, wide=wide)
 
 
 class BroadcastBase(RepeatBase):
-    """Base of operators that repeat axes of length 1 until ``target(in_shapes)`` is reached."""
+    """Base of operators that repeat axes of length 1 until ``target`` of the inputs' shapes is reached."""
 
-    def forms(self, in_shapes):
-        shape, target = in_shapes[0], tuple(self.target(in_shapes))
+    def forms(self, shape, *others):
+        target = tuple(self.target(shape, *others))
         if len(shape) != len(target) or any(n not in (1, t) for n, t in zip(shape, target, strict=True)):
             raise self.shape_error(f"data of shape {tuple(shape)} cannot be broadcast to {target}")
         return shape, target, target
@@ -67,8 +67,7 @@ class BroadcastToProp(BroadcastBase):
 
     shape = Field(ints(), (), doc="shape to reach; 0 keeps an axis")
 
-    def target(self, in_shapes):
-        (shape,) = in_shapes
+    def target(self, shape):
         wanted = self.params.shape
         if len(wanted) != len(shape):
             return wanted
@@ -82,8 +81,7 @@ class BroadcastAxisProp(BroadcastBase):
     axis = Field(ints(), (), doc="axes of length 1 to repeat")
     size = Field(ints(), (), doc="length of each of them afterwards")
 
-    def target(self, in_shapes):
-        (shape,) = in_shapes
+    def target(self, shape):
         p = self.params
         if len(p.axis) != len(p.size):
             raise self.shape_error(f"axis and size must be of one length, got {p.axis} and {p.size}")
@@ -104,8 +102,7 @@ class BroadcastLikeProp(BroadcastBase):
     arguments = {"lhs": "the array", "rhs": "only its shape is used"}
     out_types = (0,)
 
-    def target(self, in_shapes):
-        lhs, rhs = in_shapes
+    def target(self, lhs, rhs):
         p = self.params
         if p.lhs_axes is None and p.rhs_axes is None:
             return rhs
@@ -134,8 +131,7 @@ class TileProp(RepeatBase):
 
     monitored_as_data = True
 
-    def forms(self, in_shapes):
-        (shape,) = in_shapes
+    def forms(self, shape):
         ndim = max(len(shape), len(self.params.reps))
         reps = (1,) * (ndim - len(self.params.reps)) + self.params.reps
         shape = (1,) * (ndim - len(shape)) + tuple(shape)
@@ -155,8 +151,7 @@ class RepeatProp(RepeatBase):
 
     monitored_as_data = True
 
-    def forms(self, in_shapes):
-        (shape,) = in_shapes
+    def forms(self, shape):
         times = self.params.repeats
         if self.params.axis is None:
             size = math.prod(shape)
@@ -293,47 +288,47 @@ class BlockProp(OperatorProperty):
     arguments = {"data": "pictures, of shape (batch, channels, height, width)"}
     monitored_as_data = True
 
-    def sizes(self, in_shapes) -> tuple:
-        """Batch, channels, height and width of the pictures, which must have pixels, and the block's side."""
-        (shape,) = in_shapes
+    def forms(self, n, c, h, w, b) -> tuple:
+        """``(wide, axes, out_shape)`` for pictures of this size and blocks of side ``b``."""
+        raise NotImplementedError
+
+    def _forms(self, shape):
         self.check_ndim("data", shape, 4)
         if 0 in shape[1:]:
             raise self.shape_error(f"data has no channels or pixels, its shape is {shape}")
-        return *shape, self.params.block_size
+        return self.forms(*shape, self.params.block_size)
+
+    def out_shapes(self, shape):
+        return [self._forms(shape)[2]]
+
+    def create_operator(self, ctx, in_shapes, in_types):
+        wide, axes, _ = self._forms(in_shapes[0])
+        return self.op(self.params, wide=wide, axes=axes)
 
 
 @register("depth_to_space")
 class DepthToSpaceProp(BlockProp):
     """Channels to square blocks of pixels."""
 
-    def infer_shape(self, in_shapes):
-        n, c, h, w, b = self.sizes(in_shapes)
+    def forms(self, n, c, h, w, b):
         if c % (b * b):
             raise self.shape_error(
-                f"channels of data must be a multiple of {b * b}, got shape {in_shapes[0]}"
+                f"channels of data must be a multiple of {b * b}, got shape {(n, c, h, w)}"
             )
-        return in_shapes, [(n, c // (b * b), h * b, w * b)]
-
-    def create_operator(self, ctx, in_shapes, in_types):
-        n, c, h, w, b = self.sizes(in_shapes)
-        return self.op(self.params, wide=(n, b, b, c // (b * b), h, w), axes=(0, 3, 4, 1, 5, 2))
+        less = c // (b * b)
+        return (n, b, b, less, h, w), (0, 3, 4, 1, 5, 2), (n, less, h * b, w * b)
 
 
 @register("space_to_depth")
 class SpaceToDepthProp(BlockProp):
     """Square blocks of pixels to channels."""
 
-    def infer_shape(self, in_shapes):
-        n, c, h, w, b = self.sizes(in_shapes)
+    def forms(self, n, c, h, w, b):
         if h % b or w % b:
             raise self.shape_error(
-                f"height and width of data must be multiples of {b}, got shape {in_shapes[0]}"
+                f"height and width of data must be multiples of {b}, got shape {(n, c, h, w)}"
             )
-        return in_shapes, [(n, c * b * b, h // b, w // b)]
-
-    def create_operator(self, ctx, in_shapes, in_types):
-        n, c, h, w, b = self.sizes(in_shapes)
-        return self.op(self.params, wide=(n, c, h // b, b, w // b, b), axes=(0, 3, 5, 1, 2, 4))
+        return (n, c, h // b, b, w // b, b), (0, 3, 5, 1, 2, 4), (n, c * b * b, h // b, w // b)
 
 
 # -- diagonals and running sums --------------------------------------------------------------------------

@@ -40,15 +40,15 @@ class SliceProp(OperatorProperty):
     backward_needs = ("out_grad",)
     arguments = {"data": "the array"}
 
-    def key(self, in_shapes) -> tuple:
-        """A slice with numbers for every axis of the first input."""
+    def key(self, shape, *others) -> tuple:
+        """A slice with numbers for every axis of the first input, from the shapes of all."""
         raise NotImplementedError
 
     def infer_shape(self, in_shapes):
-        return in_shapes, [tuple(len(range(s.start, s.stop, s.step)) for s in self.key(in_shapes))]
+        return in_shapes, [tuple(len(range(s.start, s.stop, s.step)) for s in self.key(*in_shapes))]
 
     def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, key=as_key(self.key(in_shapes)))
+        return self.op(self.params, key=as_key(self.key(*in_shapes)))
 
 
 class PartialSliceProp(SliceProp):
@@ -78,8 +78,7 @@ class SliceAxisProp(PartialSliceProp):
         begin, end = self.params.begin, self.params.end or 0
         return max(-begin, end) if begin < 0 < end else PartialSliceProp.any_length
 
-    def key(self, in_shapes):
-        (shape,) = in_shapes
+    def key(self, shape):
         p = self.params
         axis = self.check_axis("axis", p.axis, len(shape))
         length = shape[axis]
@@ -164,8 +163,8 @@ class SlicePartProp(PartialSliceProp):
 
     param = SliceParam
 
-    def key(self, in_shapes):
-        return slice_ranges(self, self.params, in_shapes[0])
+    def key(self, shape):
+        return slice_ranges(self, self.params, shape)
 
 
 def slice_ranges(prop, params, shape):
@@ -211,8 +210,8 @@ class SliceLikeProp(SliceProp):
             lengths[axis] = length
         return tuple(lengths)
 
-    def key(self, in_shapes):
-        return tuple(slice(0, n, 1) for n in self._lengths(*in_shapes))
+    def key(self, shape, like):
+        return tuple(slice(0, n, 1) for n in self._lengths(shape, like))
 
     def infer_shape(self, in_shapes):
         return in_shapes, [None if in_shapes[1] is None else self._lengths(*in_shapes)]
@@ -233,15 +232,11 @@ class CropProp(SliceProp):
     def zero_grad(self):
         return self.list_arguments()[1:]
 
-    def key(self, in_shapes):
-        shape = in_shapes[0]
-        self.check_ndim("arg0", shape, 4)
+    def key(self, shape, like=None):
         p = self.params
-        if p.num_args == 2:
-            self.check_ndim("arg1", in_shapes[1], 4)
-            size = tuple(in_shapes[1][2:])
-        else:
-            size = p.h_w
+        self.check_ndim("arg0", shape, 4)
+        self.check_ndim("arg1", like, 4)
+        size = p.h_w if like is None else tuple(like[2:])
         offset = p.offset
         if p.center_crop:
             offset = tuple((n - s) // 2 for n, s in zip(shape[2:], size, strict=True))
@@ -260,8 +255,7 @@ class ReverseProp(SliceProp):
 
     monitored_as_data = True
 
-    def key(self, in_shapes):
-        (shape,) = in_shapes
+    def key(self, shape):
         axes = {self.check_axis("axis", a, len(shape)) for a in self.params.axis}
         return tuple(slice(n - 1, -1, -1) if i in axes else slice(0, n, 1) for i, n in enumerate(shape))
 
