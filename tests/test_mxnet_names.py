@@ -61,3 +61,7 @@ def test_batch_norm_and_relu(hybridised):
 
 def test_the_filler_of_fused_cells():
     assert mx.init.FusedRNN is mx.rnn.FusedRNN
+    filler = mx.init.FusedRNN(mx.init.Constant(2), 3, 1, "gru")
+    assert mx.init.create(filler.dumps()).dumps() == filler.dumps()
+    with pytest.raises(TypeError, match="LSTMCell: unknown parameter 'forget_bais'; did you mean"):
+        mx.rnn.LSTMCell(4, forget_bais=2)

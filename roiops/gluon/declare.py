@@ -15,9 +15,7 @@ class Declared(_Declared):
     then becomes an attribute, ``alpha`` being ``_alpha``.
     """
 
-    def _set_up(self, **given):
-        for name, value in given.items():
-            setattr(self, f"_{name}", value)
+    _begins = "_"
 
     def _learn(self, name, shape, init, **given):
         """Make a parameter of its own; what is 0 in its shape follows from the first batch."""

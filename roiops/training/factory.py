@@ -20,6 +20,8 @@ class Declared:
     base does not name. It may be left out: each then becomes an attribute.
     """
 
+    #: What the names of such attributes begin with.
+    _begins = ""
     _row = inspect.Signature([_OTHERS])
     _of_base = _own = ()
     _choices: dict = {}
@@ -35,7 +37,8 @@ class Declared:
         defaults = takes | {name: each[0] for name, each in cls._choices.items()}
         given = [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
         # A base that keeps whatever it is given, to be made again from it, is not to be given anything else.
-        cls._row = cls.__signature__ = inspect.Signature(given if keeps_any else [*given, _OTHERS])
+        others = [] if keeps_any or named.keys() <= {"self", *takes} else [_OTHERS]
+        cls._row = cls.__signature__ = inspect.Signature([*given, *others])
         cls._of_base = [name for name in takes if keeps_any or name in named]
         cls._own = [name for name in takes if name not in named]
 
@@ -62,7 +65,7 @@ class Declared:
 
     def _set_up(self, **given):
         for name, value in given.items():
-            setattr(self, name, value)
+            setattr(self, f"{self._begins}{name}", value)
 
 
 class Factory:

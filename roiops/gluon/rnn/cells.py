@@ -77,21 +77,17 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
     """Base of cells that can run as bound graphs."""
 
 
-FILLED = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
-FILLED |= {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
-_SIZE, _MORE = {"hidden_size": REQUIRED}, {**FILLED, "input_size": 0, "prefix": None, "params": None}
+_SIZE, _MORE = {"hidden_size": REQUIRED}, {**steps.FILLED, "input_size": 0, "prefix": None, "params": None}
 
 
 class _GatedCell(Declared, HybridRecurrentCell, takes={**_SIZE, **_MORE}):
     """Base of cells with one product of the input and one of the state."""
 
-    _gates = _states = 1
-
-    def _set_up(self, hidden_size, input_size, **given):
-        self._hidden_size, self._input_size = hidden_size, input_size
-        rows = self._gates * hidden_size
-        shapes = {"i2h_weight": (rows, input_size), "h2h_weight": (rows, hidden_size)}
-        shapes |= {"i2h_bias": (rows,), "h2h_bias": (rows,)}
+    def _set_up(self, **given):
+        super()._set_up(**given)
+        self._rows = len(self._gate_names) * self._hidden_size
+        shapes = {"i2h_weight": (self._rows, self._input_size), "h2h_weight": (self._rows, self._hidden_size)}
+        shapes |= {"i2h_bias": (self._rows,), "h2h_bias": (self._rows,)}
         for name, shape in shapes.items():
             self._learn(name, shape, given[f"{name}_initializer"])
 
@@ -103,56 +99,37 @@ class _GatedCell(Declared, HybridRecurrentCell, takes={**_SIZE, **_MORE}):
         return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._states)]
 
     def hybrid_forward(self, F, inputs, states, i2h_weight, h2h_weight, i2h_bias, h2h_bias):
-        name, rows = f"t{self._counter}_", self._gates * self._hidden_size
-        i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=f"{name}i2h")
-        h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=rows, name=f"{name}h2h")
+        name = f"t{self._counter}_"
+        i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=self._rows, name=f"{name}i2h")
+        h2h = F.FullyConnected(states[0], h2h_weight, h2h_bias, num_hidden=self._rows, name=f"{name}h2h")
+        return self._step(F, i2h, h2h, states, name)
 
-        def activate(x, activation, **kwargs):
-            return self._get_activation(F, x, activation, **kwargs)
-
-        return self._step(F, activate, i2h, h2h, states, name)
+    def _activated(self, *args, **kwargs):
+        return self._get_activation(*args, **kwargs)
 
 
-class RNNCell(_GatedCell, takes={**_SIZE, "activation": "tanh", **_MORE}):
+class RNNCell(steps.Simple, _GatedCell, takes={**_SIZE, "activation": "tanh", **_MORE}):
     """``activation(W x + b + U h + c)``."""
 
     _hint = "rnn"
 
-    def _set_up(self, activation, **given):
-        super()._set_up(**given)
-        self._activation = activation
-
     def _shown(self):
         return f"{super()._shown()}, {self._activation}"
-
-    def _step(self, F, activate, i2h, h2h, states, name):
-        return steps.rnn_step(F, activate, i2h, h2h, name, self._activation, inner=name)
 
 
 _KINDS = {"activation": "tanh", "recurrent_activation": "sigmoid"}
 
 
-class LSTMCell(_GatedCell, takes={**_SIZE, **_MORE, **_KINDS}):
+class LSTMCell(steps.LongShortTerm, _GatedCell, takes={**_SIZE, **_MORE, **_KINDS}):
     """Long short-term memory."""
 
-    _hint, _gates, _states = "lstm", 4, 2
-
-    def _set_up(self, activation, recurrent_activation, **given):
-        super()._set_up(**given)
-        self._activation, self._recurrent_activation = activation, recurrent_activation
-
-    def _step(self, F, activate, i2h, h2h, states, name):
-        kinds = self._activation, self._recurrent_activation
-        return steps.lstm_step(F, activate, i2h, h2h, states[1], name, *kinds, inner=name)
+    _hint = "lstm"
 
 
-class GRUCell(_GatedCell):
+class GRUCell(steps.GatedUnit, _GatedCell):
     """Gated recurrent unit, in cuDNN's form."""
 
-    _hint, _gates = "gru", 3
-
-    def _step(self, F, activate, i2h, h2h, states, name):
-        return steps.gru_step(F, activate, i2h, h2h, states[0], name, f"{name}out", inner=name)
+    _hint = "gru"
 
 
 class _CellOfCells(steps.Holding, RecurrentCell):

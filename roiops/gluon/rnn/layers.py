@@ -6,7 +6,7 @@ from ... import ndarray
 from ...errors import MXNetError
 from ...graph import functions as symbol
 from ...graph.symbol import Symbol
-from ...mxnet.rnn.steps import make_state
+from ...mxnet.rnn.steps import FILLED, make_state
 from ...ndarray import NDArray
 from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
@@ -18,7 +18,8 @@ __all__ = ["GRU", "LSTM", "RNN"]
 class _RNNLayer(Declared, HybridBlock):
     """Base of the recurrent layers; ``layout`` is ``"TNC"`` or ``"NTC"``."""
 
-    _gates, _mode = 1, ""
+    #: The cells that the layers are of.
+    _cell = cells.RNNCell
     # Those that not every layer takes.
     _activation = _projection_size = _state_clip_min = None
     _skip_states = False
@@ -34,6 +35,7 @@ class _RNNLayer(Declared, HybridBlock):
             )
         if self._activation is not None:
             self._mode = f"rnn_{self._activation}"
+        self._gates = len(self._cell._gate_names)
         self._directions = ("l", "r") if self._bidirectional else ("l",)
         self._out = self._projection_size or self._hidden_size
         rows, width = self._gates * self._hidden_size, self._input_size
@@ -66,10 +68,11 @@ class _RNNLayer(Declared, HybridBlock):
 
     def state_info(self, batch_size=0) -> list[dict]:
         """Shape and layout of each state."""
-        count, sizes = self._num_layers * len(self._directions), [self._out]
-        if self._mode == "lstm":
-            sizes.append(self._hidden_size)
-        return [{"shape": (count, batch_size, n), "__layout__": "LNC", "dtype": self._dtype} for n in sizes]
+        count, sizes = self._num_layers * len(self._directions), (self._out, self._hidden_size)
+        return [
+            {"shape": (count, batch_size, n), "__layout__": "LNC", "dtype": self._dtype}
+            for n in sizes[: self._cell._states]
+        ]
 
     def begin_state(self, batch_size=0, func=ndarray.zeros, **kwargs) -> list:
         """The states before the first step: ``func(name=..., shape=...)`` for each."""
@@ -94,9 +97,9 @@ class _RNNLayer(Declared, HybridBlock):
             raise AssertionError(
                 f"{type(self).__name__}: layers with a projection or clipped states are no stack of cells"
             )
-        make = {"lstm": cells.LSTMCell, "gru": cells.GRUCell}.get(self._mode, cells.RNNCell)
-        kind = {"activation": self._mode[4:]} if make is cells.RNNCell else {}
-        kind |= {name: getattr(self, f"_{name}") for name in cells.FILLED}
+        make, kind = self._cell, {name: getattr(self, f"_{name}") for name in FILLED}
+        if self._activation is not None:
+            kind["activation"] = self._activation
         stack, width = cells.HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
         with stack.name_scope():
             for i in range(self._num_layers):
@@ -160,8 +163,8 @@ class _RNNLayer(Declared, HybridBlock):
 _LAST = {"dtype": "float32", "use_sequence_length": False}
 _SHAPE = {"layout": "TNC", "dropout": 0, "bidirectional": False}
 _DEEP = {"hidden_size": REQUIRED, "num_layers": 1}
-_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **cells.FILLED, "input_size": 0, **_LAST}
-_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **cells.FILLED}
+_RNN = {**_DEEP, "activation": "relu", **_SHAPE, **FILLED, "input_size": 0, **_LAST}
+_GATED = {**_DEEP, **_SHAPE, "input_size": 0, **FILLED}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
 
@@ -169,16 +172,14 @@ _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": Fa
 class RNN(_RNNLayer, takes=_RNN):
     """Layers of ``activation(W x + b + U h + c)``; ``activation`` is ``relu`` or ``tanh``."""
 
-    _mode = "rnn"
-
 
 class LSTM(_RNNLayer, takes={**_GATED, **_PROJECTED, **_CLIPPED, **_LAST}):
     """Layers of long short-term memory, with a projection of the output if ``projection_size`` is given."""
 
-    _gates, _mode = 4, "lstm"
+    _cell, _mode = cells.LSTMCell, "lstm"
 
 
 class GRU(_RNNLayer, takes={**_GATED, **_LAST}):
     """Layers of gated recurrent units."""
 
-    _gates, _mode = 3, "gru"
+    _cell, _mode = cells.GRUCell, "gru"

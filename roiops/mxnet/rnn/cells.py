@@ -8,6 +8,7 @@ from ...graph import functions as sym
 from ...graph.symbol import Symbol
 from ...ndarray import concatenate, zeros
 from ...training import initializer as init
+from ...training.factory import REQUIRED, Declared
 from . import steps
 
 __all__ = ["BaseRNNCell", "BidirectionalCell", "DropoutCell", "FusedRNN", "FusedRNNCell", "GRUCell"]
@@ -33,15 +34,10 @@ class RNNParams:
 class BaseRNNCell(steps.Cell):
     """What all cells share.
 
-    Parameters
-    ----------
-    prefix : str
-        What the names of nodes and variables begin with.
-    params : RNNParams, optional
-        Variables of another cell to share.
+    Names of nodes and variables begin with ``prefix``; ``params`` lends variables of another cell.
     """
 
-    #: The ends of the gates' names, in the order in which the weights hold them.
+    #: As those of :class:`steps.Gated`; most cells have none.
     _gate_names: tuple = ()
     state_info: list = []
 
@@ -75,29 +71,31 @@ class BaseRNNCell(steps.Cell):
         """The states before the first step: ``func(name=..., shape=...)`` for each."""
         return self._first_states(func, 0, kwargs)
 
+    def _wholes(self):
+        """The names of the arrays that hold gates, each with those of its parts."""
+        for group in ("i2h", "h2h") if self._gate_names else ():
+            for kind in ("weight", "bias"):
+                parts = [f"{self._prefix}{group}{gate}_{kind}" for gate in self._gate_names]
+                yield f"{self._prefix}{group}_{kind}", parts
+
     def unpack_weights(self, args: dict) -> dict:
         """Parameters with those of this cell cut into gates."""
         args = dict(args)
-        for group in ("i2h", "h2h") if self._gate_names else ():
-            for kind in ("weight", "bias"):
-                whole = args.pop(f"{self._prefix}{group}_{kind}")
-                size = self._num_hidden
-                for j, gate in enumerate(self._gate_names):
-                    args[f"{self._prefix}{group}{gate}_{kind}"] = whole[j * size : (j + 1) * size].copy()
+        for name, parts in self._wholes():
+            whole, size = args.pop(name), self._num_hidden
+            args.update((part, whole[j * size : (j + 1) * size].copy()) for j, part in enumerate(parts))
+        for cell in self._held():
+            args = cell.unpack_weights(args)
         return args
 
     def pack_weights(self, args: dict) -> dict:
         """The reverse of :meth:`unpack_weights`."""
         args = dict(args)
-        for group in ("i2h", "h2h") if self._gate_names else ():
-            for kind in ("weight", "bias"):
-                parts = [args.pop(f"{self._prefix}{group}{gate}_{kind}") for gate in self._gate_names]
-                args[f"{self._prefix}{group}_{kind}"] = concatenate(parts)
+        for name, parts in self._wholes():
+            args[name] = concatenate([args.pop(part) for part in parts])
+        for cell in self._held():
+            args = cell.pack_weights(args)
         return args
-
-    def _step_name(self) -> str:
-        self._counter += 1
-        return f"{self._prefix}t{self._counter}_"
 
     def _get_activation(self, inputs, activation, **kwargs):
         """An activation given by its name, or by a function; cells of users call it, too."""
@@ -106,102 +104,79 @@ class BaseRNNCell(steps.Cell):
         return activation(inputs, **kwargs)
 
 
-class _GatedCell(BaseRNNCell):
+class _GatedCell(Declared, steps.Gated, BaseRNNCell):
     """Base of cells with one product of the input and one of the state."""
 
     #: The product's operator, and which of its parameters says how many numbers come out.
     _operator, _counts = "FullyConnected", "num_hidden"
-    _activation = "tanh"
-    #: How gates are cut, unless along axis 1.
-    _cut: dict = {}
+    #: What stands before the names of products.
+    _before_products = ""
+    _names_all, _begins = False, "_"
+    _conv_layout = "NC"
 
-    def __init__(self, num_hidden, prefix, params, **fills):
-        super().__init__(prefix, params)
-        self._num_hidden, self._i2h, self._h2h = num_hidden, {}, {}
+    def _set_up(self, num_hidden, **given):
+        super()._set_up(num_hidden=num_hidden, **given)
+        self._i2h, self._h2h, self._state_shape = {}, {}, (0, num_hidden)
         for part in ("weight", "bias"):
             for group, own in (("i2h", self._i2h), ("h2h", self._h2h)):
-                own[part] = self.params.get(f"{group}_{part}", init=fills.get(f"{group}_{part}"))
+                fill = given.get(f"{group}_{part}_initializer")
+                own[part] = self.params.get(f"{group}_{part}", init=fill)
 
     @property
     def state_info(self):
-        return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
+        return [{"shape": self._state_shape, "__layout__": self._conv_layout}] * self._states
 
-    def _products(self, inputs, state, name):
+    def _activated(self, F, *args, **kwargs):
+        return self._get_activation(*args, **kwargs)
+
+    def __call__(self, inputs, states):
+        self._counter += 1
+        name = f"{self._prefix}t{self._counter}_"
         make, count = getattr(sym, self._operator), self._num_hidden * len(self._gate_names)
-        return (
-            make(data=inputs, **self._i2h, **{self._counts: count}, name=f"{name}i2h"),
-            make(data=state, **self._h2h, **{self._counts: count}, name=f"{name}h2h"),
+        i2h, h2h = (
+            make(data=data, **own, **{self._counts: count}, name=f"{name}{self._before_products}{group}")
+            for group, data, own in (("i2h", inputs, self._i2h), ("h2h", states[0], self._h2h))
         )
+        return self._step(sym, i2h, h2h, states, name)
 
 
-class RNNCell(_GatedCell):
+_SIZE = {"num_hidden": REQUIRED}
+
+
+class RNNCell(
+    steps.Simple, _GatedCell, takes={**_SIZE, "activation": "tanh", "prefix": "rnn_", "params": None}
+):
     """``activation(W x + U h + b)``."""
 
-    _gate_names = ("",)
 
-    def __init__(self, num_hidden, activation="tanh", prefix="rnn_", params=None):
-        super().__init__(num_hidden, prefix, params)
-        self._activation = activation
-
-    def __call__(self, inputs, states):
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, states[0], name)
-        return steps.rnn_step(sym, self._get_activation, i2h, h2h, name, self._activation)
-
-
-class LSTMCell(_GatedCell):
+class LSTMCell(
+    steps.LongShortTerm, _GatedCell, takes={**_SIZE, "prefix": "lstm_", "params": None, "forget_bias": 1.0}
+):
     """Long short-term memory; ``forget_bias`` is the first value of the forget gate's bias."""
 
-    _gate_names = ("_i", "_f", "_c", "_o")
-
-    def __init__(self, num_hidden, prefix="lstm_", params=None, forget_bias=1.0):
-        super().__init__(num_hidden, prefix, params, i2h_bias=init.LSTMBias(forget_bias=forget_bias))
-
-    @property
-    def state_info(self):
-        return super().state_info * 2
-
-    def __call__(self, inputs, states):
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, states[0], name)
-        return steps.lstm_step(
-            sym, self._get_activation, i2h, h2h, states[1], name, self._activation, **self._cut
-        )
+    def _set_up(self, num_hidden, forget_bias):
+        super()._set_up(num_hidden, i2h_bias_initializer=init.LSTMBias(forget_bias))
 
 
-class GRUCell(_GatedCell):
+class GRUCell(steps.GatedUnit, _GatedCell, takes={**_SIZE, "prefix": "gru_", "params": None}):
     """Gated recurrent unit, in cuDNN's form."""
 
-    _gate_names = ("_r", "_z", "_o")
+    _before_gates = _before_products = "_"
 
-    def __init__(self, num_hidden, prefix="gru_", params=None):
-        super().__init__(num_hidden, prefix, params)
 
-    def __call__(self, inputs, states):
-        name = self._step_name()
-        i2h, h2h = self._products(inputs, states[0], f"{name}_")
-        return steps.gru_step(sym, self._get_activation, i2h, h2h, states[0], f"{name}_", f"{name}out")
+_FILLED = {"init": REQUIRED, "num_hidden": REQUIRED, "num_layers": REQUIRED, "mode": REQUIRED}
+_FILLED |= {"bidirectional": False, "forget_bias": 1.0}
 
 
 @init.register
-class FusedRNN(init.Initializer):
+class FusedRNN(Declared, init.Initializer, takes=_FILLED):
     """Fills the one array of parameters of a :class:`FusedRNNCell` as those of its cells would be filled.
 
-    Parameters
-    ----------
-    init : Initializer or str, optional
-        Fills the weights; that of the whole network unless given.
+    ``init`` fills the weights, that of the whole network unless given; the others are those of the cell.
     """
 
-    def __init__(self, init, num_hidden, num_layers, mode, bidirectional=False, forget_bias=1.0):
-        super().__init__(
-            init=init.dumps() if hasattr(init, "dumps") else init,
-            num_hidden=num_hidden,
-            num_layers=num_layers,
-            mode=mode,
-            bidirectional=bidirectional,
-            forget_bias=forget_bias,
-        )
+    def _set_up(self, init, **given):
+        self._kwargs["init"] = init.dumps() if hasattr(init, "dumps") else init
 
     def _init_weight(self, desc, arr):
         own = dict(self._kwargs)
@@ -236,15 +211,12 @@ def _parts(whole, shapes):
 class FusedRNNCell(BaseRNNCell):
     """Layers of one kind as the single operator ``RNN``; only :meth:`unroll` works.
 
-    Parameters
-    ----------
-    mode : str
-        ``"lstm"``, ``"gru"``, ``"rnn_tanh"`` or ``"rnn_relu"``.
-    get_next_state : bool
-        Whether :meth:`unroll` gives the states, too.
+    ``mode`` is ``"lstm"``, ``"gru"``, ``"rnn_tanh"`` or ``"rnn_relu"``; ``get_next_state`` says whether
+    :meth:`unroll` gives the states, too.
     """
 
-    _GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": LSTMCell._gate_names, "gru": GRUCell._gate_names}
+    #: The cells of each mode.
+    _CELLS = {"rnn_relu": RNNCell, "rnn_tanh": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
 
     def __init__(
         self,
@@ -261,7 +233,8 @@ class FusedRNNCell(BaseRNNCell):
         super().__init__(f"{mode}_" if prefix is None else prefix, params)
         self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
         self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
-        self._gate_names = self._GATES[mode]
+        self._cell = self._CELLS[mode]
+        self._gate_names = self._cell._gate_names
         self._directions = ("l", "r") if bidirectional else ("l",)
         fill = FusedRNN(None, num_hidden, num_layers, mode, bidirectional, forget_bias)
         self._parameter = self.params.get("parameters", init=fill)
@@ -269,7 +242,7 @@ class FusedRNNCell(BaseRNNCell):
     @property
     def state_info(self):
         shape = (len(self._directions) * self._num_layers, 0, self._num_hidden)
-        return [{"shape": shape, "__layout__": "LNC"}] * (2 if self._mode == "lstm" else 1)
+        return [{"shape": shape, "__layout__": "LNC"}] * self._cell._states
 
     def _shapes(self, num_input) -> dict:
         """The shapes of the parts of the one array, in order, by the names of the cells' weights."""
@@ -334,15 +307,12 @@ class FusedRNNCell(BaseRNNCell):
 
     def unfuse(self) -> "SequentialRNNCell":
         """The same layers as a stack of cells, with the same weights once they are unpacked."""
-        makers = {
-            "rnn_relu": lambda prefix: RNNCell(self._num_hidden, "relu", prefix),
-            "rnn_tanh": lambda prefix: RNNCell(self._num_hidden, "tanh", prefix),
-            "lstm": lambda prefix: LSTMCell(self._num_hidden, prefix),
-            "gru": lambda prefix: GRUCell(self._num_hidden, prefix),
-        }
-        stack, make = SequentialRNNCell(), makers[self._mode]
+        stack, kind = SequentialRNNCell(), {}
+        if self._cell is RNNCell:
+            kind["activation"] = self._mode.removeprefix("rnn_")
         for layer in range(self._num_layers):
-            cells = [make(f"{self._prefix}{direction}{layer}_") for direction in self._directions]
+            prefixes = [f"{self._prefix}{direction}{layer}_" for direction in self._directions]
+            cells = [self._cell(self._num_hidden, prefix=prefix, **kind) for prefix in prefixes]
             pair = len(cells) == 2
             stack.add(
                 BidirectionalCell(*cells, output_prefix=f"{self._prefix}bi_l{layer}_") if pair else cells[0]
@@ -365,16 +335,6 @@ class _CellOfCells(steps.Holding, BaseRNNCell):
     @property
     def state_info(self):
         return [info for cell in self._cells for info in cell.state_info]
-
-    def unpack_weights(self, args):
-        for cell in self._cells:
-            args = cell.unpack_weights(args)
-        return args
-
-    def pack_weights(self, args):
-        for cell in self._cells:
-            args = cell.pack_weights(args)
-        return args
 
 
 class SequentialRNNCell(steps.Stacking, _CellOfCells):

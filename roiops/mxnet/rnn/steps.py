@@ -44,55 +44,89 @@ def as_steps(length, inputs, layout, merge):
     return inputs, axis
 
 
+#: What fills the weights and biases of a cell, unless that is given.
+FILLED = {"i2h_weight_initializer": None, "h2h_weight_initializer": None}
+FILLED |= {"i2h_bias_initializer": "zeros", "h2h_bias_initializer": "zeros"}
+
+
 # -- one step, of arrays and of symbols ---------------------------------------------------------------------
-# F is nd or sym, activate(x, kind, name=...) an activation. Names of sums and products begin with `inner`;
-# without it they are those of their operators, as in mx.rnn. `cut` is how gates are cut, unless along axis 1.
+# `_step(F, i2h, h2h, states, name)` gives the output and the states, of the products of the input and of the
+# state. F is nd or sym, `_activated(F, x, kind, name=...)` an activation.
 
 
-def _inner(name, part):
-    return None if name is None else name + part
+class Gated:
+    """A cell with gates."""
+
+    #: The ends of the gates' names, in the order in which the weights hold them.
+    _gate_names: tuple = ("",)
+    #: How many states there are, and what they go through.
+    _states, _activation, _recurrent_activation = 1, "tanh", "sigmoid"
+    #: How gates are cut, unless along axis 1.
+    _cut: dict = {}
+    #: Whether sums and products have names of the cell's own, or those of their operators.
+    _names_all = True
+
+    def _inner(self, name, part):
+        return name + part if self._names_all else None
 
 
-def rnn_step(F, activate, i2h, h2h, name, activation, inner=None):
-    """The output and the states of a simple cell."""
-    total = F._internal._plus(i2h, h2h, name=_inner(inner, "plus0"))
-    output = activate(total, activation, name=f"{name}out")
-    return output, [output]
+class Simple(Gated):
+    """``activation(W x + b + U h + c)``."""
+
+    def _step(self, F, i2h, h2h, states, name):
+        total = F._internal._plus(i2h, h2h, name=self._inner(name, "plus0"))
+        output = self._activated(F, total, self._activation, name=f"{name}out")
+        return output, [output]
 
 
-def lstm_step(F, activate, i2h, h2h, before, name, activation="tanh", recurrent="sigmoid", inner=None, **cut):
-    """The output and the states of a long short-term memory, of which ``before`` is the second one."""
-    plus, times = F._internal._plus, F._internal._mul
-    gates = plus(i2h, h2h, name=_inner(inner, "plus0"))
-    gates = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice", **cut)
-    kinds = (recurrent, recurrent, activation, recurrent)
-    write, forget, change, read = (
-        activate(gates[k], kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
-    )
-    kept = times(forget, before, name=_inner(inner, "mul0"))
-    added = times(write, change, name=_inner(inner, "mul1"))
-    state = plus(kept, added, name=f"{name}state")
-    if callable(activation):
-        shown = activate(state, activation)
-    else:
-        shown = F.Activation(state, act_type=activation, name=_inner(inner, "activation0"))
-    output = times(read, shown, name=f"{name}out")
-    return output, [output, state]
+class LongShortTerm(Gated):
+    """Long short-term memory."""
+
+    _gate_names, _states = ("_i", "_f", "_c", "_o"), 2
+
+    def _step(self, F, i2h, h2h, states, name):
+        plus, times, activation = F._internal._plus, F._internal._mul, self._activation
+        gates = plus(i2h, h2h, name=self._inner(name, "plus0"))
+        gates = F.SliceChannel(gates, num_outputs=4, name=f"{name}slice", **self._cut)
+        recurrent = self._recurrent_activation
+        kinds = (recurrent, recurrent, activation, recurrent)
+        write, forget, change, read = (
+            self._activated(F, gates[k], kind, name=f"{name}{'ifco'[k]}") for k, kind in enumerate(kinds)
+        )
+        kept = times(forget, states[1], name=self._inner(name, "mul0"))
+        added = times(write, change, name=self._inner(name, "mul1"))
+        state = plus(kept, added, name=f"{name}state")
+        if callable(activation):
+            shown = self._activated(F, state, activation)
+        else:
+            shown = F.Activation(state, act_type=activation, name=self._inner(name, "activation0"))
+        output = times(read, shown, name=f"{name}out")
+        return output, [output, state]
 
 
-def gru_step(F, activate, i2h, h2h, before, name, output_name, activation="tanh", inner=None, **cut):
-    """The output and the states of a gated recurrent unit, in cuDNN's form."""
-    plus, times = F._internal._plus, F._internal._mul
-    i2h_r, i2h_z, i2h = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice", **cut)
-    h2h_r, h2h_z, h2h = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice", **cut)
-    reset = activate(plus(i2h_r, h2h_r, name=_inner(inner, "plus0")), "sigmoid", name=f"{name}r_act")
-    update = activate(plus(i2h_z, h2h_z, name=_inner(inner, "plus1")), "sigmoid", name=f"{name}z_act")
-    fresh = plus(i2h, times(reset, h2h, name=_inner(inner, "mul0")), name=_inner(inner, "plus2"))
-    fresh = activate(fresh, activation, name=f"{name}h_act")
-    taken = times(1.0 - update, fresh, name=_inner(inner, "mul1"))
-    kept = times(update, before, name=_inner(inner, "mul20"))
-    output = plus(taken, kept, name=output_name)
-    return output, [output]
+class GatedUnit(Gated):
+    """Gated recurrent unit, in cuDNN's form."""
+
+    _gate_names = ("_r", "_z", "_o")
+    #: What stands before the names of all but the output.
+    _before_gates = ""
+
+    def _step(self, F, i2h, h2h, states, name):
+        plus, times, output_name = F._internal._plus, F._internal._mul, f"{name}out"
+        name += self._before_gates
+        i2h_r, i2h_z, i2h = F.SliceChannel(i2h, num_outputs=3, name=f"{name}i2h_slice", **self._cut)
+        h2h_r, h2h_z, h2h = F.SliceChannel(h2h, num_outputs=3, name=f"{name}h2h_slice", **self._cut)
+        reset = plus(i2h_r, h2h_r, name=self._inner(name, "plus0"))
+        reset = self._activated(F, reset, "sigmoid", name=f"{name}r_act")
+        update = plus(i2h_z, h2h_z, name=self._inner(name, "plus1"))
+        update = self._activated(F, update, "sigmoid", name=f"{name}z_act")
+        fresh = times(reset, h2h, name=self._inner(name, "mul0"))
+        fresh = plus(i2h, fresh, name=self._inner(name, "plus2"))
+        fresh = self._activated(F, fresh, self._activation, name=f"{name}h_act")
+        taken = times(1.0 - update, fresh, name=self._inner(name, "mul1"))
+        kept = times(update, states[0], name=self._inner(name, "mul20"))
+        output = plus(taken, kept, name=output_name)
+        return output, [output]
 
 
 # -- sequences of steps, of arrays and of symbols -----------------------------------------------------------
