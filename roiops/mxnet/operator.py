@@ -57,16 +57,9 @@ class CustomOp:
     _label = "CustomOp"
 
     def forward(self, is_train, req, in_data, out_data, aux):
-        """Compute the outputs.
+        """Compute the outputs, from the inputs and the auxiliary states; ``is_train``: backward may follow.
 
-        Parameters
-        ----------
-        is_train : bool
-            Whether a backward may follow.
-        req : list of str
-            For each output ``"null"``, ``"write"``, ``"inplace"`` or ``"add"``; :meth:`assign` heeds it.
-        in_data, out_data, aux : list of NDArray
-            Inputs, outputs and auxiliary states.
+        ``req`` has ``"null"``, ``"write"``, ``"inplace"`` or ``"add"`` of each, which :meth:`assign` heeds.
         """
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
@@ -104,10 +97,7 @@ custom.set_front_end(NDArray, CustomOp)
 class CustomOpProp:
     """Base of the class that describes an operator; made with its parameters as strings.
 
-    Parameters
-    ----------
-    need_top_grad : bool
-        Whether backward reads the gradient of the outputs. A loss does not.
+    ``need_top_grad`` says whether backward reads the gradient of the outputs; that of a loss does not.
     """
 
     def __init__(self, need_top_grad=True):
@@ -134,11 +124,8 @@ class CustomOpProp:
 
     def infer_type(self, in_type):
         """The same for dtypes. By default everything has the dtype of the first input."""
-        return (
-            in_type,
-            [in_type[0]] * len(self.list_outputs()),
-            [in_type[0]] * len(self.list_auxiliary_states()),
-        )
+        first, states = in_type[0], self.list_auxiliary_states()
+        return in_type, [first] * len(self.list_outputs()), [first] * len(states)
 
     def declare_backward_dependency(self, out_grad, in_data, out_data):
         """Which of these numbers stand for arrays that backward reads."""
@@ -196,15 +183,11 @@ register("custom_op")(CustomOpProp)
 # -- as they were written before CustomOp ----------------------------------------------------------------
 
 
-class PythonOp:
+class PythonOp(CustomOpProp):
     """Base of :class:`NumpyOp` and :class:`NDArrayOp`, which CustomOp replaced in MXNet 0.8.
 
-    One object is one operator: override what is below and call the object with symbols.
-
-    Parameters
-    ----------
-    need_top_grad : bool
-        Whether backward reads the gradient of the outputs. A loss does not.
+    One object is one operator: override what is below and call the object with symbols. ``need_top_grad`` is
+    that of :class:`CustomOpProp`.
     """
 
     #: The beginning of the names of nodes that are given none.
@@ -212,7 +195,7 @@ class PythonOp:
     _count = 0
 
     def __init__(self, need_top_grad=True):
-        self.need_top_grad_ = need_top_grad
+        super().__init__(need_top_grad)
         warnings.warn(f"{type(self).__name__}: CustomOp has taken this class's place", stacklevel=2)
 
     def __call__(self, *args, **kwargs):
@@ -222,7 +205,7 @@ class PythonOp:
         """A node that this object computes; its inputs are symbols, in order or by name."""
         PythonOp._count += 1
         op_type = f"_python_op_{PythonOp._count}"
-        custom.properties[op_type] = lambda: _PythonOpProp(self)
+        custom.properties[op_type] = lambda: self
         name = NameManager.current().get(name, self._hint)
         return sym.Custom(*args, name=name, op_type=op_type, **kwargs)
 
@@ -238,11 +221,15 @@ class PythonOp:
         """``(in_shapes, out_shapes)``; one output, of the first input's shape, unless overridden."""
         return in_shape, [in_shape[0]]
 
-    list_arguments, list_outputs = CustomOpProp.list_arguments, CustomOpProp.list_outputs
-
     def need_top_grad(self):
         """Whether backward reads the gradient of the outputs."""
         return self.need_top_grad_
+
+    def declare_backward_dependency(self, out_grad, in_data, out_data):
+        return [*(out_grad if self.need_top_grad() else []), *in_data, *out_data]
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return _RunPythonOp(self)
 
     def _hand_over(self, array):
         """What the methods of this class get for an NDArray."""
@@ -262,24 +249,6 @@ class NDArrayOp(PythonOp):
     """An operator on NDArrays, in MXNet's oldest way."""
 
     _hint = "_ndarray"
-
-    def declare_backward_dependency(self, out_grad, in_data, out_data):
-        """Which of these numbers stand for arrays that backward reads."""
-        return [*(out_grad if self.need_top_grad() else []), *in_data, *out_data]
-
-
-class _PythonOpProp(CustomOpProp):
-    """A :class:`PythonOp` as :class:`CustomOp` has it."""
-
-    def __init__(self, op):
-        super().__init__(op.need_top_grad())
-        self.op = op
-        for method in ("list_arguments", "list_outputs", "infer_shape", "declare_backward_dependency"):
-            if hasattr(op, method):
-                setattr(self, method, getattr(op, method))
-
-    def create_operator(self, ctx, in_shapes, in_dtypes):
-        return _RunPythonOp(self.op)
 
 
 class _RunPythonOp(CustomOp):

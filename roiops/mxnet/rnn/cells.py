@@ -365,12 +365,10 @@ class BidirectionalCell(_CellOfCells):
         self.reset()
         inputs, axis = steps.as_steps(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
-        forward, backward = self._cells
-        count = len(forward.state_info)
-        left, left_states = forward.unroll(length, inputs, states[:count], layout, merge_outputs)
-        right, right_states = backward.unroll(
-            length, list(reversed(inputs)), states[count:], layout, merge_outputs
-        )
+        (forward, left), (backward, right) = self._with_own(states)
+        left, left_states = forward.unroll(length, inputs, left, layout, merge_outputs)
+        inputs = list(reversed(inputs))
+        right, right_states = backward.unroll(length, inputs, right, layout, merge_outputs)
         if merge_outputs is None:
             merge_outputs = isinstance(left, Symbol) and isinstance(right, Symbol)
             if not merge_outputs:
