@@ -153,6 +153,9 @@ class HybridBlock(Block):
     ``F`` is ``nd`` or ``sym``; the block's own parameters arrive by the names of their attributes.
     """
 
+    #: Whether it runs as a bound graph also where it is not hybridised.
+    _always_bound = False
+
     def __init__(self, prefix=None, params=None):
         super().__init__(prefix, params)
         self._active = False
@@ -300,7 +303,7 @@ class HybridBlock(Block):
             )
         if symbols:
             return self._on_symbols(x, *args)
-        if self._active:
+        if self._active or self._always_bound:
             return self._call_cached_op(x, *args)
         ctx = tensors[0].context
         with ctx:
@@ -336,13 +339,9 @@ class HybridBlock(Block):
 
 def _tensors(args) -> list:
     """The arrays and symbols of nested lists; whatever else there is, is left out."""
-    found = []
-    for each in args:
-        if isinstance(each, NDArray | Symbol):
-            found.append(each)
-        elif isinstance(each, list | tuple):
-            found += _tensors(each)
-    return found
+    if isinstance(args, NDArray | Symbol):
+        return [args]
+    return [found for each in args for found in _tensors(each)] if isinstance(args, list | tuple) else []
 
 
 def _without_nones(form):
@@ -356,6 +355,8 @@ class SymbolBlock(HybridBlock):
 
     ``params`` lends parameters of the same names.
     """
+
+    _always_bound = True
 
     @staticmethod
     def imports(symbol_file, input_names, param_file=None, ctx=None, allow_missing=False, ignore_extra=False):
@@ -403,10 +404,8 @@ class SymbolBlock(HybridBlock):
     def _clear_cached_op(self):
         self._cached_op = None  # the graph stays
 
-    def forward(self, x, *args):
-        if isinstance(_tensors((x, *args))[0], NDArray):
-            return self._call_cached_op(x, *args)
-        flat, form = flatten([x, *args])
+    def _on_symbols(self, *args):
+        flat, form = flatten(list(args))
         if form != self._in_format:
             raise AssertionError(f"Invalid input format: {form}, it is {self._in_format}")
         inputs, outputs = self._cached_graph

@@ -194,9 +194,6 @@ class DropoutCell(steps.Dropping, HybridRecurrentCell):
             inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs
 
-    def hybrid_forward(self, F, inputs, states):
-        return self._dropped(F, inputs), states
-
 
 class ModifierCell(steps.Modifying, HybridRecurrentCell):
     """Base of cells that change what another cell does."""
@@ -246,13 +243,9 @@ class ZoneoutCell(steps.Zoning, ModifierCell):
 class ResidualCell(steps.Residual, ModifierCell):
     """The output of a cell, and its input added to it."""
 
-    def hybrid_forward(self, F, inputs, states):
-        output, states = self.base_cell(inputs, states)
-        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
-
     @staticmethod
-    def _sum(F, output, inputs):
-        return F.elemwise_add(output, inputs)
+    def _sum(F, output, inputs, **named):
+        return F.elemwise_add(output, inputs, **named)
 
 
 class BidirectionalCell(_CellOfCells, HybridRecurrentCell):

@@ -38,16 +38,20 @@ class _RNNLayer(Declared, HybridBlock):
         self._gates = len(self._cell._gate_names)
         self._directions = ("l", "r") if self._bidirectional else ("l",)
         self._out = self._projection_size or self._hidden_size
-        rows, width = self._gates * self._hidden_size, self._input_size
-        for i in range(self._num_layers):
+        rows = self._gates * self._hidden_size
+        for _, names, width in self._each_layer(self._input_size):
             shapes = {"i2h_weight": (rows, width), "h2h_weight": (rows, self._out)}
             shapes |= {"i2h_bias": (rows,), "h2h_bias": (rows,)}
             if self._projection_size:
                 shapes["h2r_weight"] = (self._out, self._hidden_size)
-            for direction in self._directions:
+            for name in names:
                 for end, shape in shapes.items():
-                    fill = given[f"{end}_initializer"]
-                    self._learn(f"{direction}{i}_{end}", shape, fill, dtype=self._dtype)
+                    self._learn(f"{name}{end}", shape, given[f"{end}_initializer"], dtype=self._dtype)
+
+    def _each_layer(self, width):
+        """The number of each layer, what names of its parameters begin with, and the width of its input."""
+        for i in range(self._num_layers):
+            yield i, [f"{direction}{i}_" for direction in self._directions], width
             width = self._out * len(self._directions)
 
     def __repr__(self):
@@ -84,12 +88,9 @@ class _RNNLayer(Declared, HybridBlock):
         self._dtype = dtype
 
     def infer_shape(self, inputs, *args):
-        width = inputs.shape[2]
-        for i in range(self._num_layers):
-            for direction in self._directions:
-                weight = getattr(self, f"{direction}{i}_i2h_weight")
-                weight.shape = (self._gates * self._hidden_size, width)
-            width = self._out * len(self._directions)
+        for _, names, width in self._each_layer(inputs.shape[2]):
+            for name in names:
+                getattr(self, f"{name}i2h_weight").shape = (self._gates * self._hidden_size, width)
 
     def _unfuse(self) -> cells.HybridSequentialRNNCell:
         """The same layers as a stack of cells, which have these parameters."""
@@ -100,15 +101,13 @@ class _RNNLayer(Declared, HybridBlock):
         make, kind = self._cell, {name: getattr(self, f"_{name}") for name in FILLED}
         if self._activation is not None:
             kind["activation"] = self._activation
-        stack, width = cells.HybridSequentialRNNCell(prefix=self.prefix, params=self.params), self._input_size
+        stack = cells.HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
         with stack.name_scope():
-            for i in range(self._num_layers):
-                names = [f"{direction}{i}_" for direction in self._directions]
+            for i, names, width in self._each_layer(self._input_size):
                 layer = [make(self._hidden_size, input_size=width, prefix=name, **kind) for name in names]
                 stack.add(cells.BidirectionalCell(*layer) if len(layer) == 2 else layer[0])
                 if self._dropout > 0 and i != self._num_layers - 1:
                     stack.add(cells.DropoutCell(self._dropout))
-                width = self._hidden_size * len(self._directions)
         return stack
 
     def __call__(self, inputs, states=None, **kwargs):

@@ -50,6 +50,11 @@ class BaseRNNCell(steps.Cell):
 
     def __call__(self, inputs, states):
         """One step: ``(output, new states)``."""
+        self._counter += 1
+        return self.hybrid_forward(sym, inputs, states)
+
+    def hybrid_forward(self, F, inputs, states):
+        """What a step does."""
         raise NotImplementedError(f"{type(self).__name__} cannot be stepped; use unroll")
 
     @property
@@ -129,15 +134,14 @@ class _GatedCell(Declared, steps.Gated, BaseRNNCell):
     def _activated(self, F, *args, **kwargs):
         return self._get_activation(*args, **kwargs)
 
-    def __call__(self, inputs, states):
-        self._counter += 1
+    def hybrid_forward(self, F, inputs, states):
         name = f"{self._prefix}t{self._counter}_"
-        make, count = getattr(sym, self._operator), self._num_hidden * len(self._gate_names)
+        make, count = getattr(F, self._operator), self._num_hidden * len(self._gate_names)
         i2h, h2h = (
             make(data=data, **own, **{self._counts: count}, name=f"{name}{self._before_products}{group}")
             for group, data, own in (("i2h", inputs, self._i2h), ("h2h", states[0], self._h2h))
         )
-        return self._step(sym, i2h, h2h, states, name)
+        return self._step(F, i2h, h2h, states, name)
 
 
 _SIZE = {"num_hidden": REQUIRED}
@@ -390,9 +394,6 @@ class DropoutCell(steps.Dropping, BaseRNNCell):
         super().__init__(prefix, params)
         self.dropout = dropout
 
-    def __call__(self, inputs, states):
-        return self._dropped(sym, inputs), states
-
     def _dropped(self, F, inputs):
         return F.Dropout(data=inputs, p=self.dropout) if self.dropout > 0 else inputs
 
@@ -404,9 +405,6 @@ class ModifierCell(steps.Modifying, BaseRNNCell):
         super().__init__()
         base_cell._modified = True
         self.base_cell = base_cell
-
-    def __call__(self, inputs, states):
-        return self.hybrid_forward(sym, inputs, states)
 
     @property
     def params(self):
@@ -443,11 +441,6 @@ class ZoneoutCell(steps.Zoning, ModifierCell):
 class ResidualCell(steps.Residual, ModifierCell):
     """The output of a cell, and its input added to it."""
 
-    def hybrid_forward(self, F, inputs, states):
-        """One step."""
-        output, states = self.base_cell(inputs, states)
-        return self._sum(F, output, inputs), states
-
     @staticmethod
-    def _sum(F, output, inputs):
+    def _sum(F, output, inputs, **named):
         return F.elemwise_add(output, inputs, name=f"{output.name}_plus_residual")

@@ -255,6 +255,10 @@ class Stacking(Holding):
 class Dropping(Cell):
     """A cell without states that drops inputs: ``_dropped(F, inputs)``."""
 
+    def hybrid_forward(self, F, inputs, states):
+        """One step."""
+        return self._dropped(F, inputs), states
+
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         self.reset()
         inputs, _ = as_steps(length, inputs, layout, merge_outputs)
@@ -301,6 +305,11 @@ class Zoning(Modifying):
 
 class Residual(Modifying):
     """The output of a cell, and its input added to it: ``_sum(F, output, inputs)``."""
+
+    def hybrid_forward(self, F, inputs, states):
+        """One step."""
+        output, states = self.base_cell(inputs, states)
+        return self._sum(F, output, inputs, name=f"t{self._counter}_fwd"), states
 
     def unroll(self, length, inputs, begin_state=None, layout="NTC", merge_outputs=None, valid_length=None):
         self.reset()
