@@ -259,7 +259,8 @@ class HybridBlock(Block):
         flat, form = flatten(list(args))
         if self._cached_op is None:
             inputs, outputs = self._get_graph(*args)
-            if any(node.prop and node.prop.counts_numbers for node in topological_order(outputs._heads)):
+            order = topological_order(outputs._heads)
+            if not self._always_bound and any(node.prop and node.prop.counts_numbers for node in order):
                 self._active = False  # no graph can be bound whose shapes are known only when it runs
                 return self.forward(*args)
             params = dict(self.collect_params().items())

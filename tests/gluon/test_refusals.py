@@ -146,3 +146,12 @@ def dense():
 def test_other_parts_of_mxnet(ask, text):
     with pytest.raises((AttributeError, MXNetError), match=text):
         ask()
+
+
+def test_a_symbol_block_whose_shapes_follow_from_numbers():
+    x, mask = mx.sym.var("x"), mx.sym.var("mask")
+    block = gluon.SymbolBlock(mx.sym.contrib.boolean_mask(x, mask, name="rows"), [x, mask])
+    with pytest.raises(
+        MXNetError, match="shape or dtype of rows_output does not follow from the arrays given"
+    ):
+        block(mx.nd.ones((3, 2)), mx.nd.array([0, 1, 1]))
