@@ -2,7 +2,6 @@
 
 import logging
 import time
-from inspect import signature
 
 import numpy as np
 
@@ -34,10 +33,28 @@ _LOG_VALIDATION = LogValidationMetricsCallback()
 class FeedForward:
     """A network with its parameters, as scripts older than :class:`~roiops.module.Module` run one.
 
-    It trains on the devices ``ctx`` up to the epoch ``num_epoch``, and predicts on the first; ``epoch_size``
-    batches are an epoch, all of the data unless given. ``numpy_batch_size`` rows of an array are computed at
-    once. ``allow_extra_params`` says whether parameters may be given that the network does not have. Further
-    arguments by name are the optimizer's.
+    Parameters
+    ----------
+    symbol : Symbol
+        The network.
+    ctx : Context or list of Context, optional
+        Where it is trained; it predicts on the first.
+    num_epoch, epoch_size : int, optional
+        The epoch to stop before, and how many batches one has; all of the data unless given.
+    optimizer : str or Optimizer
+        What trains it.
+    initializer : Initializer, optional
+        What fills parameters that are not given; ``Uniform(0.01)`` unless given.
+    numpy_batch_size : int
+        How many rows of an array are computed at once.
+    arg_params, aux_params : dict of NDArray, optional
+        Parameters and auxiliary states by name.
+    allow_extra_params : bool
+        Whether parameters may be given that the network does not have.
+    begin_epoch : int
+        The first epoch.
+    **kwargs
+        The optimizer's.
     """
 
     def __init__(
@@ -92,15 +109,32 @@ class FeedForward:
         epoch_size=None,
         optimizer="sgd",
         initializer=None,
-        *args,
+        eval_data=None,
+        eval_metric="acc",
+        epoch_end_callback=None,
+        batch_end_callback=None,
+        kvstore="local",
+        logger=None,
+        work_load_list=None,
+        eval_end_callback=_LOG_VALIDATION,
+        eval_batch_end_callback=None,
         **kwargs,
     ) -> "FeedForward":
-        """A network, trained: the class and :meth:`fit` in one call, with the arguments of both."""
-        names = [name for name in signature(FeedForward.fit).parameters if name != "monitor"][3:]
-        given = dict(zip(names, args, strict=False))
-        given |= {name: kwargs.pop(name) for name in names if name in kwargs}
+        """A network, trained: the class and :meth:`fit` in one call."""
         model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
-        model.fit(X, y, **given)
+        model.fit(
+            X,
+            y,
+            eval_data=eval_data,
+            eval_metric=eval_metric,
+            epoch_end_callback=epoch_end_callback,
+            batch_end_callback=batch_end_callback,
+            kvstore=kvstore,
+            logger=logger,
+            work_load_list=work_load_list,
+            eval_end_callback=eval_end_callback,
+            eval_batch_end_callback=eval_batch_end_callback,
+        )
         return model
 
     def fit(
@@ -118,11 +152,22 @@ class FeedForward:
         eval_end_callback=_LOG_VALIDATION,
         eval_batch_end_callback=None,
     ) -> None:
-        """Train from ``begin_epoch`` to ``num_epoch``, on an iterator or on arrays of data and labels.
+        """Train from ``begin_epoch`` to ``num_epoch``.
 
-        Rows of arrays are shuffled. ``eval_data``, an iterator or a pair of arrays, is measured by
-        ``eval_metric`` after each epoch. Callbacks are functions or lists; batches are counted from 1.
-        ``kvstore``, ``work_load_list`` and ``monitor`` are those of :class:`~roiops.module.Module`.
+        Parameters
+        ----------
+        X : array or DataIter
+            The data; of an array, rows are shuffled.
+        y : array, optional
+            The labels, where ``X`` is an array.
+        eval_data : DataIter or (array, array), optional
+            Data and labels to measure with after each epoch.
+        eval_metric : str, EvalMetric or callable
+            What is measured.
+        epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback : callable or list
+            Called as their names say; batches are counted from 1.
+        kvstore, work_load_list, monitor
+            As those of :class:`~roiops.module.Module`.
         """
         if self.num_epoch is None:
             raise ParamError("FeedForward.fit: num_epoch must be given")
@@ -187,8 +232,16 @@ class FeedForward:
     def predict(self, X, num_batch=None, return_data=False, reset=True):
         """The outputs for all rows of ``X``: a NumPy array, or a list of them where there are several.
 
-        ``num_batch`` batches are taken, of an iterator that ``reset`` starts anew; with ``return_data`` it is
-        ``(outputs, data, labels)``.
+        Parameters
+        ----------
+        X : array or DataIter
+            The data.
+        num_batch : int, optional
+            How many batches to take; all by default.
+        return_data : bool
+            Whether to return ``(outputs, data, labels)``.
+        reset : bool
+            Whether to start the iterator anew.
         """
         batches = self._iterator(X)
         if reset:

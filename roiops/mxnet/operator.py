@@ -57,9 +57,16 @@ class CustomOp:
     _label = "CustomOp"
 
     def forward(self, is_train, req, in_data, out_data, aux):
-        """Compute the outputs, from the inputs and the auxiliary states; ``is_train``: backward may follow.
+        """Compute the outputs.
 
-        ``req`` has ``"null"``, ``"write"``, ``"inplace"`` or ``"add"`` of each, which :meth:`assign` heeds.
+        Parameters
+        ----------
+        is_train : bool
+            Whether a backward may follow.
+        req : list of str
+            For each output ``"null"``, ``"write"``, ``"inplace"`` or ``"add"``; :meth:`assign` heeds it.
+        in_data, out_data, aux : list of NDArray
+            Inputs, outputs and auxiliary states.
         """
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
