@@ -12,9 +12,9 @@ import numpy as np
 
 from ...jit import inner
 from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
-from ..product.emitter import COLUMNS, ROWS
+from ..product.emitter import COLUMNS
 from ..product.panels import copy_run, scale_run
-from ..product.tiles import FEW, Rows, copy_vector, finished_product_tile_of, scale_vector
+from ..product.tiles import Rows, copy_vector, scale_vector, sum_panel
 from ..vector import MACHINE_LANES, prefetch_to_read
 from .addressed import Addressed, Plan
 from .way import ceil_div
@@ -72,18 +72,12 @@ def _pack_pixels(sources, weight, tiles, g, block, image, panel):
 @inner(makes_arrays=False, forceinline=True)
 def _sum_panel(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Rows of filters by a panel; each tile fetches some channels of the next one."""
-    matrix, last, _, channels, in_group = weight
+    matrix, last, side_by_side, channels, in_group = weight
     if soon.step > 0:
         first = tile.row - tile.group * in_group
         for c in range(first * channels // in_group, (first + tile.rows) * channels // in_group):
             prefetch_to_read(soon.array, soon.at + c * terms[3], soon.step)
-    left, at = Rows(matrix, tile.row * channels, channels), sums.at
-    if tile.rows < tile.room:
-        left = Rows(last, tile.group * ROWS * channels, channels)
-    if whole:
-        at += terms[1][tile.first // MACHINE_LANES]
-    vectors, to = max(tile.count // MACHINE_LANES, FEW), Rows(sums.array, at, sums.step)
-    finished_product_tile_of(vectors, left, panel, channels, to, epilogue, tile.row)
+    sum_panel((matrix, last, side_by_side), terms, tile, panel, panel, soon, sums, whole, epilogue)
 
 
 class Pointwise(Addressed):
@@ -127,17 +121,17 @@ class Pointwise(Addressed):
         pixels, image = math.prod(layer.out_size), np.arange(layer.batch)
         of_images = image * pixels, np.full(layer.batch, pixels), image * layer.filters * pixels
         places, runs, targets = vectors_of_places(*of_images, layer.batch * pixels)
-        places["direct"][:-1] *= np.diff(places["run"]) == 1  # a tile's results are stored in one piece
         image, pixel = np.divmod(runs["at"], layer.filters * pixels)
         ats = image * layer.channels * pixels + pixel
-        nothing = np.zeros(0, np.int64)  # in a panel, all lies side by side
-        filters = rows_of_filters(layer.in_group, low=False)
+        # In a panel, vectors lie side by side, and terms a row further each.
+        starts, offsets = np.zeros(0, np.int64), np.arange(layer.terms) * machine.columns
+        filters = rows_of_filters(layer.in_group)
         return Plan(
             layout=(ats, pixels),
             padded=0,
             group_padded=0,
             copying=0,
-            terms=Terms(nothing, targets, 1, pixels, 0, nothing),
+            terms=Terms(starts, targets, 1, pixels, 0, offsets),
             tiles=Tiles(filters, places, runs, 0, machine.columns),
             panel=(layer.terms + 1) * machine.columns,
             thinned=layer.stride != (1, 1),

@@ -87,42 +87,65 @@ def clear_vector(emit, target, target_at):
     emit.store(emit.constant(0), emit.pointer(target, target_at, "target"))
 
 
-def _sum_tile(emit, left, term_step, panel, terms, out, vectors, ahead=None, *, packed=False):
+def _add_terms(emit, count, places, steps, row_step, right_of, sums, *, height=ROWS, packed=False):
+    """Add so many terms to the ``sums`` of a tile of ``height`` rows; the places after them, and the sums.
+
+    ``places``: of the left factor, of the right one, and of what is fetched meanwhile, if anything is. They
+    go ``steps`` further with each term. ``row_step`` is that from row to row of the left factor; ``packed``:
+    the rows' numbers of one term are neighbours. ``right_of(place, k)``: the vectors of the k-th term from
+    a place of the right factor on.
+    """
+    several, carried, rows = len(places), [*places, *sums], range(height)
+
+    def add(length, numbers_of, loop):
+        left, right, *soon = loop.values[:several]
+        sums = loop.values[several:]
+        for k, numbers in enumerate(numbers_of(left)):
+            for line in soon:
+                emit.prefetch(line, emit.times(steps[2], k))
+            sums = emit.add_products(numbers, right_of(right, k), sums)
+        moved = zip(loop.values[:several], steps, strict=False)
+        loop.advance([*(emit.move(place, emit.times(step, length)) for place, step in moved), *sums])
+
+    def numbers_of_four(left):
+        loaded = [emit.load(left, emit.times(row_step, i)) for i in rows]
+        return [[emit.splat_lane(each, k) for each in loaded] for k in range(4)]
+
+    def numbers_of_one(left):
+        if BY_ELEMENT and packed:
+            quads = [emit.load(left, i) for i in range(0, ROWS, 4)]
+            return [[emit.splat_lane(quads[i // 4], i % 4) for i in rows]]
+        return [(emit.load_splat(left, emit.times(row_step, i)) for i in rows)]
+
+    if BY_ELEMENT and not packed:
+        quads, done = emit.whole_quads(count, steps[0])
+        with emit.loop(quads, carried) as four:
+            add(4, numbers_of_four, four)
+        carried, count = four.results, emit.builder.sub(count, done)
+    with emit.loop(count, carried) as term:
+        add(1, numbers_of_one, term)
+    return term.results[:several], term.results[several:]
+
+
+def _sum_tile(emit, left, term_step, panel, terms, out, vectors, *, packed=False):
     """The sums of a tile, a list of vectors for each row. The lines they will be stored to come meanwhile.
 
-    ``left`` and ``out`` are what :meth:`Emitter.rows` gives; ``packed``: the rows' numbers of one term are
-    neighbours. From ``ahead`` on, as many floats are fetched as
-    the tile reads of its left factor.
+    ``left`` and ``out`` are what :meth:`Emitter.rows` gives. Of a ``packed`` left factor, the step is how far
+    the next tile's numbers lie, which are fetched meanwhile.
     """
-    builder, (left, left_step) = emit.builder, left
+    left, step = left
     _bring_lines(emit, _rows_of(emit, out), vectors * MACHINE_LANES, write=True)
-    carried, done = [left, panel, *[emit.constant(0)] * (ROWS * vectors)], emit.number(0)
-    if BY_ELEMENT and not packed:
-        quads, done = emit.whole_quads(terms, term_step)
-        with emit.loop(quads, carried) as loop:
-            factor, columns, *sums = loop.values
-            if ahead is not None:
-                for line in range(0, 4 * ROWS, LINE):
-                    emit.prefetch(ahead, builder.add(emit.times(loop.index, 4 * ROWS), emit.number(line)))
-            numbers = [emit.load(factor, emit.times(left_step, i)) for i in range(ROWS)]
-            for k in range(4):
-                right = [emit.load(columns, k * COLUMNS + v * MACHINE_LANES) for v in range(vectors)]
-                sums = emit.add_products([emit.splat_lane(each, k) for each in numbers], right, sums)
-            loop.advance([emit.move(factor, 4), emit.move(columns, 4 * COLUMNS), *sums])
-        carried, terms = loop.results, builder.sub(terms, done)
-    with emit.loop(terms, carried) as loop:
-        factor, columns, *sums = loop.values
-        if ahead is not None:
-            emit.prefetch(ahead, emit.times(builder.add(loop.index, done), ROWS))
-        right = [emit.load(columns, v * MACHINE_LANES) for v in range(vectors)]
-        if BY_ELEMENT and packed:
-            quads = [emit.load(factor, i) for i in range(0, ROWS, 4)]
-            numbers = [emit.splat_lane(quads[i // 4], i % 4) for i in range(ROWS)]
-        else:
-            numbers = (emit.load_splat(factor, emit.times(left_step, i)) for i in range(ROWS))
-        sums = emit.add_products(numbers, right, sums)
-        loop.advance([emit.move(factor, term_step), emit.move(columns, COLUMNS), *sums])
-    return by_rows(loop.results[2:], vectors)
+    places, row_step = [left, panel], step
+    if packed:
+        places, row_step = [left, panel, emit.move(left, step)], emit.number(1)
+
+    def right_of(place, k):
+        return [emit.load(place, k * COLUMNS + v * MACHINE_LANES) for v in range(vectors)]
+
+    steps = term_step, emit.number(COLUMNS), emit.number(ROWS)
+    zeros = [emit.constant(0)] * (ROWS * vectors)
+    _, sums = _add_terms(emit, terms, places, steps, row_step, right_of, zeros, packed=packed)
+    return by_rows(sums, vectors)
 
 
 def _bring_lines(emit, rows, width, *, write):
@@ -154,13 +177,12 @@ def by_rows(sums, vectors):
     return [sums[i : i + vectors] for i in range(0, len(sums), vectors)]
 
 
-def store_finished(emit, sums, out, epilogue, places=None):
+def _store_finished(emit, sums, out, epilogue, places):
     """Store the ``sums`` of some filters, a list of vectors each, as ``epilogue`` makes them.
 
     ``out`` is what :meth:`Emitter.rows` gives, ``epilogue`` what :meth:`Emitter.epilogue` does. ``places``:
-    where in a row each vector goes; one after the other if not given.
+    where in a row each vector goes.
     """
-    places = places or [v * MACHINE_LANES for v in range(len(sums[0]))]
     values = []
     for i, row in enumerate(sums):
         a, b = emit.load_splat(epilogue.scale, i), emit.load_splat(epilogue.shift, i)
@@ -202,12 +224,9 @@ def _product_tile(*, add=False, packed=False):
     def of(vectors):
         @emitted
         def tile(emit, left, term_step, panel, panel_at, terms, out):
-            factor, step = emit.rows(left, "left")
-            soon = emit.move(factor, step) if packed else None
-            factor = factor, emit.number(1) if packed else step
+            left, out = emit.rows(left, "left"), emit.rows(out, "out")
             panel = emit.pointer(panel, panel_at, "panel")
-            out = emit.rows(out, "out")
-            sums = _sum_tile(emit, factor, term_step, panel, terms, out, vectors, soon, packed=packed)
+            sums = _sum_tile(emit, left, term_step, panel, terms, out, vectors, packed=packed)
             _store_tile(emit, sums, out, add)
 
         tile.__qualname__ += f"[{vectors}, {add}, {packed}]"  # see jit.py on names
@@ -233,39 +252,11 @@ product_tile, packed_product_tile = _product_tile(), _product_tile(packed=True)
 add_product_tile = _product_tile(add=True)
 
 
-def _finished_product_tile(vectors):
-    @emitted
-    def finished_product_tile(emit, left, panel, terms, out, epilogue, row):
-        at, width = emit.members(out)[1], vectors * MACHINE_LANES
-        left, out = emit.rows(left, "left"), emit.rows(out, "out")
-        panel = emit.pointer(panel, 0, "panel")
-        soon = emit.move(left[0], emit.times(left[1], ROWS))  # the next tile's rows
-        _bring_added(emit, epilogue, at, lambda other: _rows_of(emit, (other, out[1])), width)
-        sums = _sum_tile(emit, left, emit.number(1), panel, terms, out, vectors, soon)
-        store_finished(emit, sums, out, emit.epilogue(epilogue, row, at))
-
-    return finished_product_tile
-
-
 #: Vectors of the narrower of the two tiles.
 FEW = HERE.few
-_finished_tile, _narrow_finished_tile = _finished_product_tile(VECTORS), _finished_product_tile(FEW)
 
 
-@inner(makes_arrays=False, forceinline=True)
-def finished_product_tile_of(vectors, left, panel, terms, out, epilogue, row):
-    """``out`` becomes what :class:`Epilogue` makes of ``left @ panel``; the terms of a row are neighbours.
-
-    ``vectors`` is ``VECTORS`` or ``FEW``. ``row`` is the filter of the first row. What is added is read in
-    ``epilogue.other`` from the place that the results have in ``out``.
-    """
-    if vectors == VECTORS:
-        _finished_tile(left, panel, terms, out, epilogue, row)
-    else:
-        _narrow_finished_tile(left, panel, terms, out, epilogue, row)
-
-
-def _reduce_tile(height, vectors):
+def _reduce_tile(height, vectors, in_panel):
     @emitted
     def tile(emit, weight, image, starts, repeats, offsets, soon, out, targets, epilogue, row):
         """``image`` has a row for each time that the ``offsets`` are gone through.
@@ -291,66 +282,63 @@ def _reduce_tile(height, vectors):
         width = vectors * MACHINE_LANES
         _bring_lines(emit, rows_from(out[0]), width, write=True)
         _bring_added(emit, epilogue, at, rows_from, width)
-        begin, *others = places_in(starts)
-        start, apart = emit.move(origin, begin), [builder.sub(other, begin) for other in others]
         count, places = emit.elements(offsets, "offsets")
+        start, apart, further = origin, [v * MACHINE_LANES for v in range(vectors)], COLUMNS
+        if not in_panel:
+            begin, *others = places_in(starts)
+            start, apart = emit.move(origin, begin), [0, *(builder.sub(other, begin) for other in others)]
+            further = 1
+
+        def right_of(place, k):
+            columns = (
+                emit.move(place, k * COLUMNS) if in_panel else emit.move(image, emit.load_number(place, k))
+            )
+            return [emit.load(columns, by) for by in apart]
+
+        steps = emit.number(1), emit.number(further), soon_step
         zeros = [emit.constant(0)] * (height * vectors)
         with emit.loop(repeats, [start, factors, soon, *zeros]) as outer:
             image, factors, soon, *sums = outer.values
-            carried, left_over = [factors, soon, places, *sums], count
-            if BY_ELEMENT:
-                quads, done = emit.whole_quads(count, emit.number(1))
-                with emit.loop(quads, carried) as four:
-                    factor, line, place, *sums = four.values
-                    loaded = [emit.load(factor, emit.times(weight_step, r)) for r in range(height)]
-                    for k in range(4):
-                        emit.prefetch(line, emit.times(soon_step, k))
-                        columns = emit.move(image, emit.load_number(place, k))
-                        right = [emit.load(columns, by) for by in (0, *apart)]
-                        sums = emit.add_products([emit.splat_lane(each, k) for each in loaded], right, sums)
-                    moved = zip((factor, line, place), (4, emit.times(soon_step, 4), 4), strict=True)
-                    four.advance([*(emit.move(each, by) for each, by in moved), *sums])
-                carried, left_over = four.results, builder.sub(count, done)
-            with emit.loop(left_over, carried) as term:
-                factor, line, place, *sums = term.values
-                emit.prefetch(line)
-                columns = emit.move(image, emit.load_number(place))
-                right = [emit.load(columns, by) for by in (0, *apart)]
-                numbers = (emit.load_splat(factor, emit.times(weight_step, r)) for r in range(height))
-                sums = emit.add_products(numbers, right, sums)
-                moved = zip((factor, line, place), (1, soon_step, 1), strict=True)
-                term.advance([*(emit.move(each, by) for each, by in moved), *sums])
-            outer.advance([emit.move(image, image_step), *term.results[:2], *term.results[3:]])
+            given = [factors, image if in_panel else places, soon]
+            after, sums = _add_terms(emit, count, given, steps, weight_step, right_of, sums, height=height)
+            outer.advance([emit.move(image, image_step), after[0], after[2], *sums])
         sums = by_rows(outer.results[3:], vectors)
-        store_finished(emit, sums, out, emit.epilogue(epilogue, row, at), goes_to)
+        _store_finished(emit, sums, out, emit.epilogue(epilogue, row, at), goes_to)
 
     return tile
 
 
 #: Of a few filters, as the groups of a convolution have them, most rows of a full tile would be empty.
 HALF = ROWS // 2
-_full_tile, _narrow_tile, _low_tile = map(_reduce_tile, (ROWS, ROWS, HALF), (VECTORS, FEW, VECTORS))
 
 
-@inner(makes_arrays=False, forceinline=True)
-def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
-    """Rows of filters by vectors of places, for the driver: ``sum_tile``.
+def _sum_rows(in_panel):
+    full, narrow, low = map(_reduce_tile, (ROWS, ROWS, HALF), (VECTORS, FEW, VECTORS), [in_panel] * 3)
 
-    ``weight``: the flat weight, what follows the last whole tile of each group's rows, and where a tile's
-    vectors lie that are stored aside.
-    """
-    matrix, last, side_by_side = weight
-    starts, targets, repeats, step, group_step, offsets = terms
-    length, row = repeats * offsets.shape[0], tile.row
-    left = Rows(matrix, row * length, length)
-    if tile.rows < tile.room:
-        left = Rows(last, tile.group * ROWS * length, length)
-    following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
-    source, vector = Rows(image, tile.group * group_step, step), tile.first // MACHINE_LANES
-    begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, np.int64(0))
-    if tile.room == HALF:
-        _low_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
-    elif tile.count == VECTORS * MACHINE_LANES:
-        _full_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
-    else:
-        _narrow_tile(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+    @inner(makes_arrays=False, forceinline=True)
+    def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
+        """Rows of filters by vectors of places, for the driver: ``sum_tile``.
+
+        ``weight``: the flat weight, what follows the last whole tile of each group's rows, and where a tile's
+        vectors lie that are stored aside.
+        """
+        matrix, last, side_by_side = weight
+        starts, targets, repeats, step, group_step, offsets = terms
+        length, row = repeats * offsets.shape[0], tile.row
+        left = Rows(matrix, row * length, length)
+        if tile.rows < tile.room:
+            left = Rows(last, tile.group * ROWS * length, length)
+        following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
+        source, vector = Rows(image, tile.group * group_step, step), tile.first // MACHINE_LANES
+        begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, np.int64(0))
+        if tile.room == HALF:
+            low(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+        elif tile.count == VECTORS * MACHINE_LANES:
+            full(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+        else:
+            narrow(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+
+    return sum_rows
+
+
+sum_rows, sum_panel = _sum_rows(False), _sum_rows(True)
