@@ -492,6 +492,25 @@ def transpose_block(typing_context, source, at, stride, rows, target, to, target
     return signature, generate
 
 
+def by_known_step(body):
+    """A decorator for ``body(step, ...)``: steps of 1 and 2 are known when it is compiled.
+
+    Then loops over every ``step``-th number become vectors.
+    """
+    part = inner(body, forceinline=True)
+
+    @inner(forceinline=True)
+    def by_step(step, *arguments):
+        if step == 1:
+            part(1, *arguments)
+        elif step == 2:
+            part(2, *arguments)
+        else:
+            part(step, *arguments)
+
+    return by_step
+
+
 # -- memory ------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,1 @@
+"""Convolutions; ``tests/reference.py`` has them in plain loops: ``convolution``."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...jit import inner, parallel
 from ...shares import within
+from ..vector import by_known_step
 
 #: Bytes of unrolled columns held at once.
 AT_ONCE = 4 << 20
@@ -41,7 +42,7 @@ def span(offset, stride, size, length):
 
 
 @inner
-def _copy_row(source, left, step, start, stop, target):
+def copy_row(step, source, left, start, stop, target):
     """``target[x] = source[left + x * step]`` from ``start`` to before ``stop``, and 0 elsewhere."""
     target[:start] = 0
     target[stop:] = 0
@@ -52,15 +53,11 @@ def _copy_row(source, left, step, start, stop, target):
             target[x] = source[left + x * step]
 
 
-@inner
-def _add_row(source, start, stop, target, left, step):
+@by_known_step
+def _add_row(step, source, start, stop, target, left):
     """``target[left + x * step] += source[x]``"""
-    if step == 1:
-        for x in range(start, stop):
-            target[left + x] += source[x]
-    else:
-        for x in range(start, stop):
-            target[left + x * step] += source[x]
+    for x in range(start, stop):
+        target[left + x * step] += source[x]
 
 
 @inner
@@ -76,9 +73,9 @@ def _move_tap(volume, tap, window, shape, first, line, back):
         part = line[row * width : (row + 1) * width]
         if z >= 0 and z < volume.shape[0] and y >= 0 and y < volume.shape[1]:
             if back:
-                _add_row(part, start, stop, volume[z, y], left, stride[2])
+                _add_row(stride[2], part, start, stop, volume[z, y], left)
             else:
-                _copy_row(volume[z, y], left, stride[2], start, stop, part)
+                copy_row(stride[2], volume[z, y], left, start, stop, part)
         elif not back:
             part[:] = 0
 

@@ -6,8 +6,6 @@ float32 or float64: data ``(N, C, D, H, W)``, weight ``(F, C / groups, kd, kh, k
 
 Volumes of float32 become images with more channels (``conv/volumes.py``). The general way unrolls images into
 columns (``conv/columns.py``) and multiplies matrices.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import functools

@@ -2,8 +2,6 @@
 
 A channel is copied to a frame with zeros around it, its columns sorted by their remainder to the stride: then
 what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, whatever the stride.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import itertools

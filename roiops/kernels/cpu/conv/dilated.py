@@ -3,8 +3,6 @@
 With a dilation of 2 the even rows of the results see the even rows of the image only (with an even
 padding), and the odd rows the odd ones; columns likewise. So the image is copied to four smaller ones, a
 batch, to which Winograd's way can be applied. Zeros are copied along where the window hangs over the edge.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import functools
@@ -16,7 +14,7 @@ from ...jit import inner, num_threads, parallel
 from ...shares import taken
 from ..product.emitter import IDENTITY
 from ..product.machine import HERE
-from .columns import span
+from .columns import copy_row, span
 from .phases import spread
 from .way import Arrays, Layer, Way, ceil_div
 from .winograd import Winograd
@@ -43,12 +41,8 @@ def _gather_phase(plane, ry, left, dilate, top, target):
         y = ry - top + i * dilate[0]
         if y < 0 or y >= height:
             target[i] = 0
-            continue
-        source = plane[y]
-        target[i, :start] = 0
-        for j in range(start, stop):
-            target[i, j] = source[left + j * dilate[1]]
-        target[i, stop:] = 0
+        else:
+            copy_row(dilate[1], plane[y], left, start, stop, target[i])
 
 
 @parallel

@@ -4,8 +4,6 @@ A tile of results is ``PIXELS`` neighbouring pixels of the output by a few vecto
 read in place, one number at a time; the weights are packed, filter after filter for each term of the sum. So
 a map of 7 by 7 pixels leaves nothing empty, where vectors of pixels would be a quarter empty. Of many
 channels some are summed at a time, so that packed weights stay in the second-level cache from tile to tile.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import functools

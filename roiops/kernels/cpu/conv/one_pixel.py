@@ -1,7 +1,4 @@
-"""Convolution by a window as large as the image: one pixel is the result, and the weight is read once.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
-"""
+"""Convolution by a window as large as the image: one pixel is the result, and the weight is read once."""
 
 import functools
 

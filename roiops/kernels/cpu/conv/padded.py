@@ -5,8 +5,6 @@ the pixels that one tap of the kernel wants for neighbouring results lie side by
 results' own place that is the same everywhere.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import types
 
@@ -83,21 +81,13 @@ def _clear(padded, first, stop):
     clear_vector(padded, stop - MACHINE_LANES)
 
 
-class _Source(NamedTuple):
-    """Where rows are read: the first pixel, and the steps to the next row and to the next pixel."""
-
-    at: int
-    at_step: int
-    step: int
-
-
 @inner(makes_arrays=False)
 def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
     """Rows of ``count`` pixels, each with zeros up to where the next one begins.
 
-    ``source`` is a :class:`_Source`, ``prologue`` a :class:`Prologue` of one channel; where that is used,
-    the step from pixel to pixel is 1. Nothing from ``end`` on is written. What follows the zeros is spoiled,
-    where there is room: the next row is written after it.
+    ``source``: the first pixel, and the steps to the next row and to the next pixel. ``prologue`` is a
+    :class:`Prologue` of one channel; where that is used, the latter is 1. Nothing from ``end`` on is written.
+    What follows the zeros is spoiled, where there is room: the next row is written after it.
     """
     at, at_step, step = source
     mean, scale, shift, floor, normalises = prologue
@@ -179,7 +169,7 @@ def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
                 into = to + first_row * length + skip
                 _clear(padded, to + begin * length, min(into, end))
                 at = ((n * channels + c) * height + y) * width + x
-                source = _Source(at, stride[0] * width, step)
+                source = at, stride[0] * width, step
                 of_channel = flat[0], flat[0], flat[0], floor, normalises
                 if normalises:
                     of_channel = mean[c], scale[c], shift[c], floor, normalises

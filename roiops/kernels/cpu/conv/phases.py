@@ -3,8 +3,6 @@
 With a step of 2 the result's even rows take part in some taps of the kernel only, and its odd rows in the
 others; columns likewise. So each of the four phases of the result is a convolution by its own part of the
 kernel: a kernel of 4x4 becomes four of 2x2, and nothing is multiplied by the zeros between the pixels.
-
-``tests/reference.py`` has the convolution in plain loops: ``convolution``.
 """
 
 import itertools

@@ -1,8 +1,6 @@
 """Convolution of float32 images by kernels of one pixel: the product of two matrices.
 
 The pixels of a tile are packed: then all terms of a sum lie in a few pages, however large the image.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import functools

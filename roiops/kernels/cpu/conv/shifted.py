@@ -2,8 +2,6 @@
 
 A tile of results is a sum, over channels and taps, of one weight times one run of the padded image
 (``conv/padded.py``). Results that fall between the rows or between the images are computed and not stored.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import functools

@@ -2,8 +2,6 @@
 
 The outer taps of such a kernel see a pixel in a part of the image only, and their products are made for that
 part. The others would be products by the zeros around the image.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import functools

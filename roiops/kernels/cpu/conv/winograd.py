@@ -3,8 +3,6 @@
 The image is cut into tiles of 6x6 pixels that overlap by 2. Tiles and filters are transformed to 36 numbers
 each (``conv/transforms.py``, ``conv/winograd_tiles.py``); those are multiplied, for each of the 36 as a
 matrix product over the channels; and the 36 products of a tile are transformed to its 4x4 results.
-
-``tests/reference.py`` has the same in plain loops: ``convolution``.
 """
 
 import itertools

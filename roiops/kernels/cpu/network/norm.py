@@ -7,7 +7,7 @@ Statistics are summed in float64.
 
 import numpy as np
 
-from ...jit import Calls, Direct, inner, num_threads, parallel
+from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken, within
 from ..product.tiles import scale_vector
 from ..vector import MACHINE_LANES, flat_of
@@ -39,17 +39,11 @@ def batch_statistics(share, data, eps, mean, invstd):
         invstd[c] = 0.0 if variance + eps == 0 else 1.0 / np.sqrt(variance + eps)
 
 
-def _scale(gamma, var, eps, scale):
-    for c in range(scale.shape[0]):
-        scale[c] = gamma[c] / np.sqrt(var[c] + eps)
-
-
-_scales = Direct(_scale)
-
-
 def scale_by_deviation(gamma, var, eps, scale):
     """``scale = gamma / sqrt(var + eps)``, all of one dtype."""
-    _scales(scale.dtype, gamma, var, eps, scale)
+    np.add(var, eps, out=scale)
+    np.sqrt(scale, out=scale)
+    np.divide(gamma, scale, out=scale)
 
 
 @parallel(makes_arrays=False)

@@ -15,7 +15,18 @@ from ...pooling_modes import INSIDE, MAXIMUM, MEAN, NORM, PADDED, SUM
 from ...shares import rows_within, taken
 from ..conv import masked
 from ..scratch import Repeated
-from ..vector import FIXED_LANES, flat_of, greater, load, multiply_add, pointer_to, select, splat, store
+from ..vector import (
+    FIXED_LANES,
+    by_known_step,
+    flat_of,
+    greater,
+    load,
+    multiply_add,
+    pointer_to,
+    select,
+    splat,
+    store,
+)
 
 #: Pixels of a plane that are summed before their sum is added to those before.
 _TOGETHER = 1 << 14
@@ -75,18 +86,11 @@ def _combine(source, start, mode, p, line, at, count):
         i += 1
 
 
-@inner(forceinline=True)
-def _pick(line, stride, target):
-    """Every so many numbers of ``line``."""
-    if stride == 1:  # a known step becomes vector loads
-        for i in range(target.shape[0]):
-            target[i] = line[i]
-    elif stride == 2:
-        for i in range(target.shape[0]):
-            target[i] = line[2 * i]
-    else:
-        for i in range(target.shape[0]):
-            target[i] = line[i * stride]
+@by_known_step
+def _pick(step, line, target):
+    """Every ``step``-th number of ``line``."""
+    for i in range(target.shape[0]):
+        target[i] = line[i * step]
 
 
 #: The calls of arrays of each dtype: they are C-contiguous, so that their types follow from that.
@@ -233,7 +237,7 @@ def _windows(share, data, window, mode, p, pad_with_zero, out):
         for tap in range(kernel[2]):
             _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
         target = out[plane, od, oh]
-        _pick(sums, stride[2], target)
+        _pick(stride[2], sums, target)
         if mode == NORM or (mode == MAXIMUM and pad_with_zero):
             _finish_row(target, rows, window, in_width, mode, p)
 
@@ -254,18 +258,11 @@ def backward(grad_out, data, out, window, mode, p, divisor, all_maxima, grad_dat
         _backward(grad_out, data, out, window, mode, p, grad_data)
 
 
-@inner(forceinline=True)
-def _spread(numbers, stride, line):
-    """Add to every ``stride``-th number of ``line``."""
-    if stride == 1:  # a known step becomes vector loads
-        for i in range(numbers.size):
-            line[i] += numbers[i]
-    elif stride == 2:
-        for i in range(numbers.size):
-            line[2 * i] += numbers[i]
-    else:
-        for i in range(numbers.size):
-            line[i * stride] += numbers[i]
+@by_known_step
+def _spread(step, numbers, line):
+    """Add to every ``step``-th number of ``line``."""
+    for i in range(numbers.size):
+        line[i * step] += numbers[i]
 
 
 @inner(forceinline=True)
@@ -293,7 +290,7 @@ def _backward_of_sums(share, grad_out, window, grad_data):
             (od, oh), rows = _covered(row, height, window, grad_data.shape)
             line[:] = 0
             for tap in range(kernel[2] - 1, -1, -1):  # windows from left to right
-                _spread(grad_out[plane, od, oh], stride[2], line[tap:])
+                _spread(stride[2], grad_out[plane, od, oh], line[tap:])
             _add_to_rows(line[pad[2] :], rows, (in_height, in_width), flat_of(grad_data[plane]))
 
 
@@ -340,26 +337,16 @@ def _search_rows(pixels, rows, corner, first, window, size, away, best, chosen):
                 end = max(begin, min(best.size, (size - 1 - left) // stride[2] + 1))
                 k = (kz * kernel[1] + ky) * kernel[2] + kx
                 at = first + away[k] + begin * stride[2]
-                _search(pixels[at:], stride[2], np.int32(k), best[begin:end], chosen[begin:end])
+                _search(stride[2], pixels[at:], np.int32(k), best[begin:end], chosen[begin:end])
 
 
-@inner(forceinline=True)
-def _search(pixels, stride, tap, best, chosen):
-    """Keep every ``stride``-th of the pixels, and its ``tap``, if it is more than ``best``."""
-    if stride == 1:  # a known step becomes vector loads
-        for i in range(best.size):
-            more = pixels[i] > best[i]
-            best[i] = pixels[i] if more else best[i]
-            chosen[i] = tap if more else chosen[i]
-    elif stride == 2:
-        for i in range(best.size):
-            more = pixels[2 * i] > best[i]
-            best[i] = pixels[2 * i] if more else best[i]
-            chosen[i] = tap if more else chosen[i]
-    else:
-        for i in range(best.size):
-            if pixels[i * stride] > best[i]:
-                best[i], chosen[i] = pixels[i * stride], tap
+@by_known_step
+def _search(step, pixels, tap, best, chosen):
+    """Keep every ``step``-th of the pixels, and its ``tap``, if it is more than ``best``."""
+    for i in range(best.size):
+        more = pixels[i * step] > best[i]
+        best[i] = pixels[i * step] if more else best[i]
+        chosen[i] = tap if more else chosen[i]
 
 
 @inner(forceinline=True)

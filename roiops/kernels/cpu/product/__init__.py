@@ -1,0 +1,1 @@
+"""Products of matrices; ``tests/reference.py`` has them in plain loops: ``product``."""

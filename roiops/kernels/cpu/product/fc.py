@@ -1,7 +1,4 @@
-"""Fully connected layers: matrix products.
-
-``tests/reference.py`` has the same in plain loops: ``product``.
-"""
+"""Fully connected layers: matrix products."""
 
 import functools
 

@@ -3,8 +3,6 @@
 BLAS has threads of its own, which go on spinning after a product on the cores that the next kernel wants. So
 float32 does not go there. ``multiply`` packs the right factor into panels, block by block of the terms, and
 reads the left one in place; ``bind_few_rows`` is for products that do little more than read a weight once.
-
-``tests/reference.py`` has the same in plain loops: ``product``.
 """
 
 import functools

@@ -2,8 +2,6 @@
 
 A tile of ``ROWS`` by ``COLUMNS`` results is computed at once: its left factor is read in place, row by row,
 its right factor from a *panel*, ``COLUMNS`` columns stored one after the other for each term of the sum.
-
-``tests/reference.py`` has the same in plain loops: ``product``.
 """
 
 from typing import NamedTuple

@@ -1,7 +1,4 @@
-"""Filters turned round, by which a convolution becomes its transpose.
-
-``tests/reference.py`` has the convolution in plain loops: ``convolution``.
-"""
+"""Filters turned round, by which a convolution becomes its transpose."""
 
 import numpy as np
 
