@@ -511,6 +511,13 @@ def by_known_step(body):
     return by_step
 
 
+@by_known_step
+def pick(step, source, target):
+    """``target[i] = source[i * step]``"""
+    for i in range(target.shape[0]):
+        target[i] = source[i * step]
+
+
 # -- memory ------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from ..vector import (
     greater,
     load,
     multiply_add,
+    pick,
     pointer_to,
     scaled,
     select,
@@ -163,21 +164,12 @@ def _layout(kernel, stride, dilate, out_shape):
 @inner
 def _copy(source, start, step, count, target, at):
     """``target[at + i] = source[start + i * step]``, both flat; what follows in ``target`` may become 0."""
-    if step == 1:
-        if start + count + FIXED_LANES <= source.shape[0]:
-            for i in range(0, count, FIXED_LANES):
-                store(pointer_to(target), at + i, load(pointer_to(source), start + i))
-            store(pointer_to(target), at + count, splat(target.dtype.type(0)))
-        else:
-            for i in range(count):
-                target[at + i] = source[start + i]
-    elif step == 2:  # a known step becomes vector loads
-        pixels, columns = source[start:], target[at : at + count]
-        for i in range(count):
-            columns[i] = pixels[2 * i]
+    if step == 1 and start + count + FIXED_LANES <= source.shape[0]:
+        for i in range(0, count, FIXED_LANES):
+            store(pointer_to(target), at + i, load(pointer_to(source), start + i))
+        store(pointer_to(target), at + count, splat(target.dtype.type(0)))
     else:
-        for i in range(count):
-            target[at + i] = source[start + i * step]
+        pick(step, source[start:], target[at : at + count])
 
 
 @inner

@@ -12,8 +12,8 @@ from ...jit import inner
 from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.emitter import COLUMNS
 from ..product.panels import copy_run, scale_run
-from ..product.tiles import Rows, copy_vector, scale_vector, sum_panel
-from ..vector import MACHINE_LANES, prefetch_to_read
+from ..product.tiles import Rows, sum_panel
+from ..vector import prefetch_to_read
 from .addressed import Addressed, Plan
 from .way import ceil_div
 
@@ -23,30 +23,21 @@ def _fill_nothing(sources, g, w, image):
     """Pixels are packed from the images themselves."""
 
 
-@inner(makes_arrays=False)
-def _copy_pixels(flat, at, plane, panel, column, count, terms):
-    """``count`` neighbouring pixels of each channel to a panel, from ``column`` on."""
-    if count == COLUMNS:  # as most are: a known number of copies is faster
-        for c in range(terms):
-            for i in range(0, COLUMNS, MACHINE_LANES):
-                copy_vector(flat, at + c * plane + i, panel, c * COLUMNS + i)
-        return
-    for c in range(terms):
-        copy_run(flat, at + c * plane, panel, c * COLUMNS + column, count)
+@inner(makes_arrays=False, forceinline=True)
+def _take_pixels(flat, at, plane, panel, column, count, prologue, channels):
+    """``count`` neighbouring pixels of some channels, the first and the end, to a panel from ``column`` on.
 
-
-@inner(makes_arrays=False)
-def _scale_pixels(flat, at, plane, panel, column, count, terms, prologue, first):
-    """:func:`_copy_pixels` as ``prologue`` makes them, of channels from ``first`` on."""
-    mean, scale, shift, floor, _ = prologue
-    for c in range(terms):
-        m, a, b = mean[first + c], scale[first + c], shift[first + c]
-        source, target = at + c * plane, c * COLUMNS + column
-        if count == COLUMNS:
-            for i in range(0, COLUMNS, MACHINE_LANES):
-                scale_vector(flat, source + i, panel, target + i, m, a, b, floor)
-        else:
+    They become what ``prologue`` makes of them.
+    """
+    mean, scale, shift, floor, normalises = prologue
+    first, end = channels
+    for c in range(end - first):
+        source, target, which = at + c * plane, c * COLUMNS + column, first + c
+        if normalises:
+            m, a, b = mean[which], scale[which], shift[which]
             scale_run(flat, source, panel, target, count, m, a, b, floor)
+        else:
+            copy_run(flat, source, panel, target, count)
 
 
 @inner(makes_arrays=False)
@@ -55,13 +46,13 @@ def _pack_pixels(sources, weight, tiles, g, block, image, panel):
     _, (ats, plane), prologue, _, _ = sources
     _, places, runs, _, _ = tiles
     terms, following = weight[3], places[block + 1].run
-    group = g * terms * plane
+    channels, group = (g * terms, (g + 1) * terms), g * terms * plane
     for r in range(places[block].run, following):
         at, column, count = ats[r] + group, runs[r].place - places[block].first, runs[r].count
-        if prologue[4]:
-            _scale_pixels(image, at, plane, panel, column, count, terms, prologue, g * terms)
+        if count == COLUMNS:  # as most are: a known number of copies is faster
+            _take_pixels(image, at, plane, panel, 0, COLUMNS, prologue, channels)
         else:
-            _copy_pixels(image, at, plane, panel, column, count, terms)
+            _take_pixels(image, at, plane, panel, column, count, prologue, channels)
     if following == runs.shape[0]:
         return Rows(image, np.int64(0), np.int64(0))
     return Rows(image, ats[following] + group, runs[following].count)

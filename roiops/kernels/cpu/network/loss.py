@@ -14,6 +14,7 @@ from ....dtypes import wide
 from ...jit import inner, njit, num_threads, parallel
 from ...shares import within
 from ..vector import FIXED_LANES, greater, load, pointer_to, room, scaled, select, splat, store
+from .chain import copy
 from .exponential import exp_below_zero
 
 BLOCK = 32768
@@ -111,12 +112,6 @@ def _product(one, other):
 
 
 @inner
-def _put(chunk, target):
-    for i in range(chunk.size):
-        target[i] = chunk[i]
-
-
-@inner
 def _powers(values, scale, top, out):
     for i in range(values.size):
         out[i] = exp_below_zero(values[i] * scale - top)
@@ -142,7 +137,7 @@ def _softmax_rows(share, x, scale, log, out):
             _powers(values, scale, top, chunk)
             total += _sum(chunk)
             if not log:
-                _put(chunk, target[start : start + _CHUNK])
+                copy(chunk, 0, target, start, chunk.size)
         if not log:
             target *= np.float32(1 / total)
             continue
@@ -151,7 +146,7 @@ def _softmax_rows(share, x, scale, log, out):
             values = source[start : start + _CHUNK]
             chunk = buffer[: values.size]
             _shifted(values, scale, top, rest, chunk)
-            _put(chunk, target[start : start + _CHUNK])
+            copy(chunk, 0, target, start, chunk.size)
 
 
 def softmax_gradient(grad, y, scale, log, out):
@@ -205,7 +200,7 @@ def _gradient_rows(share, grad, y, scale, log, out):
                 _log_gradient(g, p, np.float32(total), scale, chunk)
             else:
                 _gradient(g, p, np.float32(total), scale, chunk)
-            _put(chunk, target)
+            copy(chunk, 0, target, 0, chunk.size)
 
 
 def class_index(label):

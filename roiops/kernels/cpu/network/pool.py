@@ -22,6 +22,7 @@ from ..vector import (
     greater,
     load,
     multiply_add,
+    pick,
     pointer_to,
     select,
     splat,
@@ -84,13 +85,6 @@ def _combine(source, start, mode, p, line, at, count):
         else:
             line[at + i] = r + (_power(v, p) if mode == NORM else v)
         i += 1
-
-
-@by_known_step
-def _pick(step, line, target):
-    """Every ``step``-th number of ``line``."""
-    for i in range(target.shape[0]):
-        target[i] = line[i * step]
 
 
 #: The calls of arrays of each dtype: they are C-contiguous, so that their types follow from that.
@@ -237,7 +231,7 @@ def _windows(share, data, window, mode, p, pad_with_zero, out):
         for tap in range(kernel[2]):
             _combine(line, tap, SUM if mode == NORM else mode, 1, sums, 0, steps)
         target = out[plane, od, oh]
-        _pick(stride[2], sums, target)
+        pick(stride[2], sums, target)
         if mode == NORM or (mode == MAXIMUM and pad_with_zero):
             _finish_row(target, rows, window, in_width, mode, p)
 

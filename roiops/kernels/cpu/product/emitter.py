@@ -284,13 +284,6 @@ class Emitter:
         sums = iter(sums)
         return [self.fma(number, vector, next(sums)) for number in numbers for vector in right]
 
-    def whole_quads(self, terms, term_step):
-        """How many times four terms of a row can be loaded at once, and how many terms these are."""
-        side_by_side = self.builder.icmp_signed("==", term_step, self.number(1))
-        quads = self.builder.sdiv(terms, self.number(4))
-        quads = self.builder.select(side_by_side, quads, self.number(0))
-        return quads, self.times(quads, 4)
-
     def shuffle(self, one, other, indices):
         """The lanes of two vectors, one after the other, in this order."""
         order = ir.Constant(ir.VectorType(_I32, len(indices)), list(indices))

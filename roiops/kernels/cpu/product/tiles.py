@@ -116,10 +116,12 @@ def _add_terms(emit, count, places, steps, row_step, right_of, sums, *, height=R
         return [(emit.load_splat(left, emit.times(row_step, i)) for i in rows)]
 
     if BY_ELEMENT and not packed:
-        quads, done = emit.whole_quads(count, steps[0])
+        side_by_side = emit.builder.icmp_signed("==", steps[0], emit.number(1))
+        quads = emit.builder.sdiv(count, emit.number(4))
+        quads = emit.builder.select(side_by_side, quads, emit.number(0))
         with emit.loop(quads, carried) as four:
             add(4, numbers_of_four, four)
-        carried, count = four.results, emit.builder.sub(count, done)
+        carried, count = four.results, emit.builder.sub(count, emit.times(quads, 4))
     with emit.loop(count, carried) as term:
         add(1, numbers_of_one, term)
     return term.results[:several], term.results[several:]
