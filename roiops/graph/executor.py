@@ -635,8 +635,8 @@ class Executor:
         """A new executor for inputs of other shapes, which shares all memory that need not grow.
 
         That holds for outputs, too: each of the two overwrites those of the other. With ``partial_shaping``
-        arguments that are not named may change their shape too. ``allow_up_sizing`` is accepted for MXNet's
-        sake.
+        what is not named may change its shape too, though it is no label: a weight that does has new numbers.
+        ``allow_up_sizing`` is accepted for MXNet's sake; arrays that grow are always allocated anew.
         """
         for name in kwargs:
             if name not in self.arg_dict:
@@ -650,6 +650,8 @@ class Executor:
                 if node.is_variable and not graph.known(inferred[id(node)][0]):
                     given.setdefault(node.name, fixed[node.name])
         shapes = graph.infer_shapes(self._order, given)
+        if not partial_shaping:
+            self._refuse_changed_weights(kwargs, shapes)
 
         def fit(node, array):
             shape = shapes[id(node)][0]
@@ -673,6 +675,24 @@ class Executor:
         )
         made.keep_monitor_of(self)
         return made
+
+    def _refuse_changed_weights(self, named, shapes) -> None:
+        """Raise where a variable that is neither named nor a label has another shape than it had."""
+        arrays, learned = {**self.arg_dict, **self.aux_dict}, set()
+        for node in self._order:
+            if not node.is_variable:
+                zero = node.prop.list_zero_gradients()
+                pairs = zip(node.input_names(), node.inputs, strict=True)
+                learned.update(id(child) for name, (child, _) in pairs if name not in zero)
+        for node in self._order:
+            if id(node) not in learned or not node.is_variable or node.name in named:
+                continue
+            had, need = tuple(arrays[node.name].shape), shapes[id(node)][0]
+            if graph.known(need) and need != had:
+                raise ShapeError(
+                    f"reshape: {node.name} has shape {had}, and these inputs need {need}: give its new "
+                    "shape, too, or partial_shaping=True"
+                )
 
     def ready_steps(self, training: bool = False) -> list:
         """What an inference runs, or a step of training, in order: an operator's property and a call.

@@ -494,6 +494,26 @@ def test_reshape_shares_what_keeps_its_shape():
         executor.reshape(dta=(1, 4))
 
 
+def test_reshape_does_not_swap_a_weight_for_an_empty_one():
+    fc = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="s"
+    )
+    executor = fc.simple_bind(mx.cpu(), data=(2, 4))
+    text = r"reshape: fc_weight has shape \(3, 4\), and these inputs need \(3, 5\): give its new shape, too, or p"
+    with pytest.raises(ShapeError, match=text):
+        executor.reshape(data=(2, 5))
+    assert executor.reshape(data=(2, 5), partial_shaping=True).arg_dict["fc_weight"].shape == (3, 5)
+    assert executor.reshape(data=(2, 5), fc_weight=(3, 5)).arg_dict["fc_weight"].shape == (3, 5)
+    assert executor.reshape(data=(7, 4)).arg_dict["s_label"].shape == (7,)  # labels follow the data
+
+
+def test_reshape_does_not_swap_a_state_for_an_empty_one():
+    norm = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn")
+    executor = norm.simple_bind(mx.cpu(), data=(2, 4, 3, 3), bn_gamma=(4,))
+    with pytest.raises(ShapeError, match=r"reshape: bn_gamma has shape \(4,\), and these inputs need \(5,\)"):
+        executor.reshape(data=(2, 5, 3, 3))
+
+
 def test_copy_params_from():
     executor = product()
     executor.copy_params_from({"a": mx.nd.array([8, 9])})
