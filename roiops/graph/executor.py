@@ -463,7 +463,7 @@ class Executor:
             given = self._given_head_grads(out_grads)
             if self._used_up:
                 self._forward_again()
-            elif self._ran is not self._plain:
+            elif self._plain is None or self._ran is not self._plain:
                 self._keeps = True  # once is enough: the next forward is followed by a backward too
                 self.forward()
             self._used_up = True

@@ -76,6 +76,15 @@ def test_a_variable_used_twice_by_one_node():
     assert executor.grad_dict["a"].asscalar() == 10
 
 
+@pytest.mark.parametrize("args_grad", [None, {"a": np.zeros((1, 2), np.float32)}])
+def test_backward_before_any_forward_of_given_arrays(args_grad):
+    net = mx.sym.FullyConnected(mx.sym.var("a"), mx.sym.var("w"), num_hidden=1, no_bias=True)
+    executor = net.bind(mx.cpu(), [mx.nd.ones((1, 2)), mx.nd.array([[3, 4]])], args_grad)
+    executor.backward([mx.nd.ones((1, 1))])
+    gradients = [g.asnumpy().tolist() for g in executor.grad_dict.values() if g is not None]
+    assert gradients == ([[[3, 4]]] if args_grad else [])
+
+
 def test_a_head_that_other_nodes_use_too():
     (a,) = variables("a")
     inner = mx.sym.square(a)
