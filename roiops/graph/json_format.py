@@ -192,7 +192,7 @@ def _read_node(raw, nodes, position, version, problems) -> Node:
         problems.append(str(error))
         return node
     node.op = found.name
-    _add_missing_inputs(node)
+    _check_inputs(node, version)
     if version < 904:
         node.annotate_inputs()
     for argument, key, value in hand_down:
@@ -233,10 +233,10 @@ def _take_input_annotations(attrs, prop) -> list[tuple[str, str, str]]:
     return taken
 
 
-def _add_missing_inputs(node: Node) -> None:
-    """Make variables for inputs that old files leave out (auxiliary states before 0.9)."""
+def _check_inputs(node: Node, version: int) -> None:
+    """Raise where there are too many or too few inputs; files before 0.9 leave out auxiliary states."""
     names = node.input_names()
-    if len(node.inputs) > len(names):
+    if len(node.inputs) > len(names) or (len(node.inputs) < len(names) and version >= 900):
         raise FormatError(
             f"node {node.name!r}: operator {node.op} takes {len(names)} inputs ({', '.join(names)}), "
             f"the file gives {len(node.inputs)}"

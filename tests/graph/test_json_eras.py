@@ -123,6 +123,18 @@ def test_auxiliary_states_that_a_file_does_not_list_are_made():
     assert symbol.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
 
 
+@pytest.mark.parametrize(("version", "made"), [(800, True), (900, False), (10901, False)])
+def test_inputs_that_a_file_does_not_list_are_made_for_old_ones_only(version, made):
+    fc = {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2"}, "inputs": [[0, 0, 0]]}
+    text = document(DATA, fc, heads=[[1, 0, 0]], attrs={"mxnet_version": ["int", version]})
+    if made:
+        assert mx.sym.load_json(text).list_arguments() == ["data", "fc_weight", "fc_bias"]
+        return
+    message = r"node 'fc': operator FullyConnected takes 3 inputs \(data, weight, bias\), the file gives 1"
+    with pytest.raises(mx.MXNetError, match=message):
+        mx.sym.load_json(text)
+
+
 @pytest.mark.parametrize("head", [[1, 0], [1, 0, 0]])
 def test_heads_have_two_or_three_numbers(head):
     text = document(DATA, {"op": "exp", "name": "e", "inputs": [[0, 0, 0]]}, heads=[head])
