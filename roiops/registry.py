@@ -276,6 +276,9 @@ def split_arguments(prop: type, args: tuple, kwargs: dict, is_input, kind: str, 
             if len(positional) < len(prop.arguments):  # more likely an input that is not one
                 wanted = prop.arguments[len(positional)]
                 raise _not_a_tensor(prop, wanted, kind, rest[0], is_input, name)
+            if is_input(params[name]):
+                known, count = ", ".join((*prop.arguments, *prop.aux)), sum(map(is_input, args))
+                raise ParamError(f"{prop.label}: takes at most {most} inputs ({known}), got {count}")
             raise ParamError(f"{prop.label}: parameter {name} is given twice")
         else:
             params[name] = value

@@ -211,6 +211,7 @@ def test_split_arguments(args, kwargs, expected):
             ": mask must be a complex, got tuple; taken as a parameter, it would be size, which is given too",
         ),
         ((1j, 2j, (2, 2)), {"size": 3}, ": parameter size is given twice"),
+        ((1j, 2j, 3j, 4j), {"size": 3}, r": takes at most 3 inputs \(data, mask, count\), got 4"),
         ((), {"mask": "x"}, ": mask must be a complex, got str"),
     ],
 )
