@@ -659,9 +659,9 @@ class Executor:
                 raise ShapeError(f"reshape: the shape of {node.name} does not follow from those given")
             if array is None or tuple(array.shape) == shape:
                 return array
-            size = math.prod(shape)
-            if size <= array.size and array.data.flags.c_contiguous:
-                return NDArray(array.data.reshape(-1)[:size].reshape(shape), self._device)
+            part = _first_numbers(array, shape, self._device)
+            if part is not None:
+                return part
             return NDArray(devices.zeros(shape, array.dtype, self._device), self._device)
 
         by_name = {node.name: node for node in self._order if node.is_variable}
@@ -743,6 +743,14 @@ class Executor:
 # -- binding ---------------------------------------------------------------------------------------------
 
 
+def _first_numbers(array, shape, device):
+    """An array of this shape in the memory of another one; None where that is too small."""
+    size = math.prod(shape)
+    if size > array.size or not array.data.flags.c_contiguous:
+        return None
+    return NDArray(array.data.reshape(-1)[:size].reshape(shape), device)
+
+
 def _check_device(ctx) -> Context:
     return current_context() if ctx is None else Context(ctx)
 
@@ -785,7 +793,16 @@ def bind(heads, ctx, args, args_grad=None, grad_req="write", aux_states=None, gr
 
 
 def simple_bind(
-    heads, ctx, grad_req, type_dict, given, explicit, shared=None, shared_names=(), group2ctx=None
+    heads,
+    ctx,
+    grad_req,
+    type_dict,
+    given,
+    explicit,
+    shared=None,
+    shared_names=(),
+    buffer=None,
+    group2ctx=None,
 ) -> Executor:
     """Infer, allocate and bind. ``Symbol.simple_bind`` describes the parameters.
 
@@ -816,26 +833,33 @@ def simple_bind(
         lent = {name: shared.arg_dict.get(name) for name in shared_names} | shared.aux_dict
         lent_grads = {name: shared.grad_dict.get(name) for name in shared_names}
 
-    def allocate(node, pool):
-        shape, dtype = shapes[id(node)][0], types[id(node)][0]
+    def allocate(node, pool, spare, prefix=""):
+        shape, dtype, name = shapes[id(node)][0], types[id(node)][0], prefix + node.name
         if dtype is None:
             raise DTypeError(f"simple_bind: the dtype of {node.name} does not follow from those given")
         held = pool.get(node.name)
         if held is not None and tuple(held.shape) == shape and held.dtype == dtype:
             return held
+        context = places.get(id(node), device)
+        held = spare.get(name)
+        if held is not None and held.dtype == dtype and held.context == context:
+            part = _first_numbers(held, shape, context)
+            if part is not None:
+                return part
         try:
-            context = places.get(id(node), device)
-            return NDArray(devices.zeros(shape, dtype, context), context)
+            spare[name] = NDArray(devices.zeros(shape, dtype, context), context)
         except MemoryError as error:
             raise MXNetError(f"simple_bind: no memory for {node.name} of shape {shape}: {error}") from None
+        return spare[name]
 
-    args = {node.name: allocate(node, lent) for node in graph.argument_nodes(order)}
+    buffer = {} if buffer is None else buffer
+    args = {node.name: allocate(node, lent, buffer) for node in graph.argument_nodes(order)}
     grads = {
-        node.name: allocate(node, lent_grads)
+        node.name: allocate(node, lent_grads, buffer, "grad of ")
         for node in graph.argument_nodes(order)
         if requests[node.name] != "null"
     }
-    aux = {node.name: allocate(node, lent) for node in graph.auxiliary_nodes(order)}
+    aux = {node.name: allocate(node, lent, {}) for node in graph.auxiliary_nodes(order)}
     everything = [shape for node in order for shape in shapes[id(node)]]
     # Where an operator's output follows from the arrays only, they are asked once more.
     inferred = (shapes, types) if all(map(graph.known, everything)) else None

@@ -390,8 +390,12 @@ class Symbol:
             Dtypes of inputs.
         shared_exec : Executor, optional
             Where a ``shared_buffer`` is given, too, as in MXNet: lends its auxiliary states and the arguments
-            in ``shared_arg_names``, with their gradients, where shape and dtype agree. What is in the buffer
-            is not used.
+            in ``shared_arg_names``, with their gradients, where shape and dtype agree.
+        shared_arg_names : list of str, optional
+            What ``shared_exec`` lends.
+        shared_buffer : dict, optional
+            Arrays by name: the executor takes the memory of those that are large enough, and adds those that
+            it had to make. Auxiliary states are not in it.
         stype_dict : optional
             Accepted for MXNet's sake.
         """
@@ -403,7 +407,16 @@ class Symbol:
         given = {name: shape for name, shape in given.items() if shape is not None}
         shared = None if shared_buffer is None else shared_exec
         return _executors().simple_bind(
-            self._heads, ctx, grad_req, type_dict, given, explicit, shared, shared_arg_names or (), group2ctx
+            self._heads,
+            ctx,
+            grad_req,
+            type_dict,
+            given,
+            explicit,
+            shared,
+            shared_arg_names or (),
+            shared_buffer,
+            group2ctx,
         )
 
     def eval(self, ctx=None, **kwargs) -> "list[NDArray]":

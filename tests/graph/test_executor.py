@@ -503,6 +503,22 @@ def test_reshape_shares_what_keeps_its_shape():
         executor.reshape(dta=(1, 4))
 
 
+def test_a_shared_buffer_holds_what_executors_have_in_common():
+    """The names and the sharing are MXNet 1.9.1's."""
+    fc, buffer = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc"), {}
+    first = fc.simple_bind(mx.cpu(), x=(4, 2), shared_buffer=buffer)
+    second = fc.simple_bind(mx.cpu(), x=(3, 2), shared_buffer=buffer)
+    names = {"x", "fc_weight", "fc_bias"}
+    assert set(buffer) == names | {f"grad of {name}" for name in names}
+    second.arg_dict["fc_bias"][:] = 3
+    second.arg_dict["x"][:] = 5
+    assert first.arg_dict["fc_bias"].asnumpy().tolist() == [3, 3, 3]
+    assert first.arg_dict["x"].asnumpy()[:, 0].tolist() == [5, 5, 5, 0]
+    larger = fc.simple_bind(mx.cpu(), x=(5, 2), shared_buffer=buffer, grad_req="null")
+    assert larger.arg_dict["x"] is buffer["x"]
+    assert larger.arg_dict["fc_bias"].asnumpy().tolist() == [3, 3, 3]
+
+
 def test_reshape_does_not_swap_a_weight_for_an_empty_one():
     fc = mx.sym.SoftmaxOutput(
         mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc"), name="s"
