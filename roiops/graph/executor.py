@@ -824,7 +824,8 @@ def simple_bind(
     if missing:
         listed = ", ".join(f"{node.name}: {graph.format_shape(shapes[id(node)][0])}" for node in missing)
         raise ShapeError(f"simple_bind: give the shapes of these too, or more of the others: {listed}")
-    types = graph.infer_types(order, {n: np.dtype(t) for n, t in (type_dict or {}).items()}, np.float32)
+    types = {n: graph.number_type(f"simple_bind: type_dict of {n}", t) for n, t in (type_dict or {}).items()}
+    types = graph.infer_types(order, types, np.float32)
     names = [node.name for node in graph.argument_nodes(order)]
     requests = parse_grad_req(grad_req, names)
     places = place(order, device, group2ctx)

@@ -250,7 +250,7 @@ class Symbol:
 
     def infer_type_partial(self, *args, **kwargs):
         """As :meth:`infer_type`, with None for what is not decided."""
-        order, given = self._given("infer_type", args, kwargs, lambda _, dtype: np.dtype(dtype))
+        order, given = self._given("infer_type", args, kwargs, graph.number_type)
         types = graph.infer_types(order, given)
         return self._lists(order, types, lambda dtype: None if dtype is None else dtype.type)
 
@@ -666,7 +666,7 @@ def _entries(node: Node, positional, named) -> list:
 
 def _type_code(variable: str, dtype) -> str:
     """MXNet's number for a dtype, as text."""
-    found = np.dtype(dtype).name
+    found = graph.number_type(f"Variable({variable}): dtype", dtype).name
     if found not in dtypes.NAMES:
         raise DTypeError(f"Variable({variable}): dtype must be one of {', '.join(dtypes.NAMES)}, got {found}")
     return str(dtypes.NAMES.index(found))

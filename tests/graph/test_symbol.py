@@ -308,6 +308,16 @@ def test_a_storage_type_that_is_not_known_is_an_error():
         mx.sym.Variable("x", stype="dense")
 
 
+def test_a_misspelt_dtype_is_named_with_what_it_was_given_for():
+    x = mx.sym.Variable("x")
+    with pytest.raises(DTypeError, match=r"^Variable\(y\): dtype must be one of float32, .*, got 'float33'$"):
+        mx.sym.Variable("y", dtype="float33")
+    with pytest.raises(DTypeError, match=r"^infer_type: x must be one of float32, .*, got 'float33'$"):
+        x.infer_type(x="float33")
+    with pytest.raises(DTypeError, match=r"^simple_bind: type_dict of x must be one of .*, got 'float33'$"):
+        mx.sym.exp(x).simple_bind(mx.cpu(), x=(2,), type_dict={"x": "float33"})
+
+
 def test_variable_declares_any_dtype_that_arrays_have():
     assert mx.sym.Variable("x", dtype="int16").attr("__dtype__") == "8"
     assert mx.sym.Variable("x", dtype="int16").infer_type()[0] == [np.int16]
