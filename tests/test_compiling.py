@@ -153,7 +153,7 @@ def test_a_call_of_one_operator_is_helped(tmp_path):
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         value, count, *codes = ran.stdout.split()
         assert (float(value), int(count), codes) == (4.0, helpers, ["0"] * helpers)
-    assert len(list(tmp_path.rglob("tables.build_spans-*.nbc"))) == 1
+    assert len(list(tmp_path.rglob("tables.build-*.nbc"))) == 1
 
 
 def _raises(error):

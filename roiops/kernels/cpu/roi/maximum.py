@@ -58,27 +58,25 @@ def _max_of_pixels(r, item, planes, tile, y, x, line, values, told):
     """The maxima of ROI ``r`` over integer bins."""
     pending, where, (empty, lowest) = told
     stream_lines(pending, 0, pending.lines)
-    pooled_h, pooled_w = item.pooled_h, item.pooled_w
     wide = item.stop_column - item.first_column
-    column = r * pooled_w + item.first_column
-    low, high = tile.width, 0
-    for j in range(column, column + wide):
-        if x.high[j] > x.low[j]:
-            low, high = smaller(low, x.low[j]), larger(high, x.high[j])
+    entry, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
+    low, high = tables.span(x, column, wide)
     for i in range(item.first_row, item.stop_row):
-        top, bottom = y.low[r * pooled_h + i], y.high[r * pooled_h + i]
+        a, b = y.at[entry + i], y.at[entry + i + 1]
         first = (i - item.first_row) * wide
         for j in range(wide):
-            holds_pixels = bottom > top and x.high[column + j] > x.low[column + j]
+            holds_pixels = b > a and x.at[column + j + 1] > x.at[column + j]
             _start_bin(values, lowest if holds_pixels else empty, where, (first + j) * FIXED_LANES)
         if low >= high:
             continue
-        for row in range(top, bottom):
+        for k in range(a, b):
+            row = y.pixel[k]
             at = read_row(planes, row, low, high, tile)
             for j in range(wide):
                 to = (first + j) * FIXED_LANES
                 best, place = load(values, to), load(where, to)
-                for p in range(x.low[column + j], x.high[column + j]):
+                for m in range(x.at[column + j], x.at[column + j + 1]):
+                    p = x.pixel[m]
                     value = load(tile.values, at + p * FIXED_LANES)
                     better = greater(value, best)
                     best = select(better, value, best)
@@ -276,11 +274,11 @@ def _forward_kernel(build, view, pool):
 
 # By whether the maxima are of pixels.
 _FORWARD = {
-    True: _forward_kernel(tables.build_spans, tables.spans_of, _max_of_pixels),
+    True: _forward_kernel(tables.build, tables.axes_of, _max_of_pixels),
     False: _forward_kernel(tables.build_samples, tables.samples_of, _max_of_samples),
 }
 _BACKWARD = {
-    True: backward_kernel(__name__, tables.build_spans, _scatter_bands),
+    True: backward_kernel(__name__, tables.build, _scatter_bands),
     False: backward_kernel(
         __name__,
         tables.build_samples,

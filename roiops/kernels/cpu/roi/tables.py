@@ -40,17 +40,6 @@ class Columns(NamedTuple):
     weight: np.ndarray
 
 
-class Spans(NamedTuple):
-    """Bin ``i`` of ROI ``r`` holds the pixels ``[low, high)`` of entry ``r * bins + i``.
-
-    ``first`` is the first pixel that the ROI touches.
-    """
-
-    first: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
 class Samples(NamedTuple):
     """The samples of bin ``i`` of ROI ``r``, in order, are entries ``bin_at[row + i]`` to the next.
 
@@ -89,12 +78,6 @@ def axes_of(table):
 def rows_and_columns(table):
     """A table of rows and a turned one of columns, readable."""
     return axis_of(table[:3]), Columns(*pointers_to(table[3:]))
-
-
-@inner(makes_arrays=False)
-def spans_of(table):
-    """The spans of both axes, readable."""
-    return Spans(*pointers_to(table[:3])), Spans(*pointers_to(table[3:]))
 
 
 @inner(makes_arrays=False)
@@ -295,7 +278,7 @@ def _returns(*dtypes_of_table):
 
 @separate(_returns(types.int64, types.int64, types.int32, None))
 def build(launcher, parts, call, rois):
-    """``(order, image_at)`` and the tables of both axes (:func:`axes_of`), for means."""
+    """``(order, image_at)`` and the tables of both axes (:func:`axes_of`), for means and maxima of pixels."""
     rules, setting, _ = call
     image, whole, number = images_of(rois, setting.images), np.int64(0), rois.dtype.type(0)
     start_y = _most_taps(rules, rois, image, setting, 0, whole)
@@ -321,15 +304,6 @@ def build_turned(launcher, parts, call, rois):
     return plan, (at_y, pixel, weight, *columns)
 
 
-@separate(_returns(*[types.int64] * 6))
-def build_spans(launcher, parts, call, rois):
-    """``(order, image_at)`` and the spans of both axes (:func:`spans_of`)."""
-    rules, setting, _ = call
-    image = images_of(rois, setting.images)
-    y, x = _spans(rules, rois, image, setting, 0), _spans(rules, rois, image, setting, 1)
-    return sorted_by(image, y[0], setting.images, setting.height), y + x
-
-
 @separate(_returns(*[*[types.int64] * 9, None] * 2))
 def build_samples(launcher, parts, call, rois):
     """``(order, image_at)`` and the samples of both axes (:func:`samples_of`)."""
@@ -337,20 +311,6 @@ def build_samples(launcher, parts, call, rois):
     image = images_of(rois, setting.images)
     y, x = _samples(rules, rois, image, setting, 0), _samples(rules, rois, image, setting, 1)
     return sorted_by(image, y[0], setting.images, setting.height), y + x
-
-
-@inner
-def _spans(rules, rois, image, setting, across):
-    bins = setting.pooled_w if across else setting.pooled_h
-    first, low, high = zeros(image.size), zeros(image.size * bins), zeros(image.size * bins)
-    for r in range(image.size):
-        if image[r] >= 0:
-            axis = geometry.box_axis(rules, rois, r, setting, across)
-            for k in range((r + 1) * bins - 1, r * bins - 1, -1):
-                low[k], high[k] = geometry.bin_span(rules, axis, k - r * bins)
-                if high[k] > 0:
-                    first[r] = low[k]
-    return first, low, high
 
 
 @inner
