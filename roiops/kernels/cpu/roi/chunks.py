@@ -6,9 +6,9 @@ Others are copied, some channels at a time.
 import numpy as np
 
 from ....dtypes import wide
-from ...jit import inner, num_threads, parallel
-from ...shares import within
-from ..vector import BLOCK, FIXED_LANES, flat_of, pointer_to, prefetch_far_ahead, transpose_block
+from ...jit import num_threads
+from ..tensor.copies import copy
+from ..vector import FIXED_LANES
 
 # Elements that one thread is done with before others have woken up.
 _SMALL = 1 << 15
@@ -79,13 +79,13 @@ def _copies(inputs, outputs, accumulate, keep):
             each = array.shape[1] // channels
             return slice(first * each, min((first + step) * each, array.shape[1]))
 
-        results = [_copy_of(a, part(a)) if keep else _room_for(a[:, part(a)]) for a in outputs]
-        yield (*(_copy_of(array, part(array)) for array in inputs), *results, False)
+        results = [(_copy_of if keep else _room_for)(a[:, part(a)]) for a in outputs]
+        yield (*(_copy_of(array[:, part(array)]) for array in inputs), *results, False)
         for array, result in zip(outputs, results, strict=True):
             if accumulate:
                 array[:, part(array)] += result
             else:
-                _store(result, array, part(array))
+                copy(result, array[:, part(array)])
 
 
 def _room_for(part):
@@ -93,74 +93,10 @@ def _room_for(part):
     return np.empty(part.shape, wide(part.dtype))
 
 
-def _copy_of(array, chosen):
-    """The ``chosen`` channels of an array as kernels can read them."""
-    part, last = array[:, chosen], with_channels_last(array)
-    if last is None or is_dense(part):
-        return np.ascontiguousarray(part, wide(array.dtype))
-    copy = _room_for(part)
-    images, channels, height, width = copy.shape
-    pixels = height * width
-    here, there = (chosen.start, array.shape[1]), (0, pixels)
-    _turn_images.by(threads_for(copy.size))((images, pixels, channels), last, here, copy, there)
-    return copy
-
-
-def _store(planes, array, chosen):
-    """Set the ``chosen`` channels of an array to ``planes``."""
-    last = with_channels_last(array)
-    if last is None:
-        array[:, chosen] = planes
-        return
-    images, channels, height, width = planes.shape
-    pixels = height * width
-    here, there = (0, pixels), (chosen.start, array.shape[1])
-    _turn_images.by(threads_for(planes.size))((images, channels, pixels), planes, here, last, there)
-
-
-@inner
-def _turn(source, at, rows, step, columns, target, to, target_step):
-    """``target[to + j * target_step + i] = source[at + i * step + j]``: ``rows`` i, ``columns`` j."""
-    if rows < BLOCK or columns < BLOCK:
-        for i in range(rows):
-            for j in range(columns):
-                target[to + j * target_step + i] = source[at + i * step + j]
-        return
-    for i in range(0, rows, BLOCK):
-        row = min(i, rows - BLOCK)  # the last block may do some numbers again
-        for k in range(BLOCK, min(2 * BLOCK, rows - row)):
-            prefetch_far_ahead(source, at + (row + k) * step, columns)
-        for j in range(0, columns, BLOCK):
-            column = min(j, columns - BLOCK)
-            here, there = at + row * step + column, to + column * target_step + row
-            transpose_block(source, here, step, BLOCK, target, there, target_step)
-
-
-# Rows that a thread turns at once.
-_ROWS = 4 * BLOCK
-
-
-@parallel(makes_arrays=False)
-def _turn_images(share, sizes, source, here, target, there):
-    """Turn the matrix of each image. ``sizes`` are the images, and the rows and columns of the source.
-
-    ``here`` and ``there`` say of either array where the matrix of an image begins, and how far it is from a
-    row to the next.
-    """
-    images, rows, columns = sizes
-    (at, step), (to, target_step) = here, there
-    image_size, target_image_size = source.size // images, target.size // images
-    runs = (rows + _ROWS - 1) // _ROWS
-    for number in within(share, images * runs):
-        image, run = divmod(np.int64(number), runs)
-        row = run * rows // runs
-        _turn(
-            pointer_to(flat_of(source)),
-            at + image * image_size + row * step,
-            (run + 1) * rows // runs - row,
-            step,
-            columns,
-            pointer_to(flat_of(target)),
-            to + image * target_image_size + row,
-            target_step,
-        )
+def _copy_of(part):
+    """Some channels of an array as kernels can read them."""
+    if is_dense(part):
+        return part
+    copied = _room_for(part)
+    copy(part, copied)
+    return copied
