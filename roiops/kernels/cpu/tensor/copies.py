@@ -1,4 +1,4 @@
-"""Float32 arrays with any strides, copied by threads: run by run, or square by square where they turn."""
+"""Arrays with any strides, copied by threads: float32 run by run, floats square by square where they turn."""
 
 import numpy as np
 
@@ -62,27 +62,28 @@ def _axes(source, target) -> list:
 
 def bind(source, target):
     """A call of ``target[...] = source``, again and again; None where NumPy does as well."""
-    if target.size < _LARGE or source.dtype != np.float32 or target.dtype != np.float32:
+    size = source.itemsize
+    if target.size < _LARGE or source.dtype != target.dtype or source.dtype not in (np.float32, np.float64):
         return None
     if source.shape != target.shape or min(*source.strides, *target.strides) < 0:
         return None
     (length, *_), *axes = _axes(source, target)
     turns = length == 1
     if turns:  # the axis that lies in one piece in the source, and that in the target, are the last
-        axes.sort(key=lambda axis: 2 * (axis[2] == 4) + (axis[1] == 4), reverse=True)
-        if len(axes) < 2 or len(axes) > 3 or axes[0][2] != 4 or axes[1][1] != 4:
+        axes.sort(key=lambda axis: 2 * (axis[2] == size) + (axis[1] == size), reverse=True)
+        if len(axes) < 2 or len(axes) > 3 or axes[0][2] != size or axes[1][1] != size:
             return None
         if min(axes[0][0], axes[1][0]) < BLOCK:
             return None
-    elif length < _LONG or len(axes) > 3:
+    elif source.dtype != np.float32 or length < _LONG or len(axes) > 3:
         return None
     axes = [(1, 0, 0)] * (3 - len(axes)) + axes[::-1]
     counts, *steps = (tuple(int(n) for n in each) for each in zip(*axes, strict=True))
     flat = []
     for array, each in zip((source, target), steps, strict=True):
-        extent = length + sum((n - 1) * step for n, step in zip(counts, each, strict=True)) // 4
-        flat.append(np.lib.stride_tricks.as_strided(array, (extent,), (4,)))
-    steps = [tuple(step // 4 for step in each) for each in steps]
+        extent = length + sum((n - 1) * step for n, step in zip(counts, each, strict=True)) // size
+        flat.append(np.lib.stride_tricks.as_strided(array, (extent,), (size,)))
+    steps = [tuple(step // size for step in each) for each in steps]
     if turns:
         return Repeated(Calls(), target.size / 4, lambda threads: [(_turn, threads, *flat, counts, *steps)])
     work = target.size / 4 + target.size // length * _RUN
