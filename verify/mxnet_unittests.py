@@ -54,7 +54,7 @@ _TEXTS = {
     "create_graph=True": "gradients of gradients are not offered",
     "'_fresh_grad'": "reads a private attribute of MXNet's NDArray",
     "gradients are dense here": "sparse parameters and gradients are not offered",
-    "module 'roiops.gluon.contrib' has no attribute 'rnn'": "the cells of gluon.contrib.rnn are not there",
+    "mx.gluon.contrib.rnn is not offered": "the cells of gluon.contrib.rnn are not there",
     "'default_ctx'": "asks for Context.default_ctx, which MXNet calls deprecated; current_context() is there",
     "sparse_grad=True is not offered": "sparse parameters and gradients are not offered",
     "numpy interface": "needs MXNet's NumPy interface",
@@ -180,8 +180,8 @@ those fail when they are used. roiops raises an error at the call, MXNet's engin
 some tests expect no error before; `verify/mxnet_waits.py` keeps roiops' errors until then.
 `python verify/mxnet_unittests.py CHECKOUT` runs them and writes this page; a test skipped is one that its
 own decorator skips, or that misses a locale of the system. `test_image.py` and MNIST's test download their
-pictures; they get made ones in their place. All files were run on 2026-11-27, on a busy machine, with one
-thread.
+pictures; they get made ones in their place. All files were run on 2026-11-27,
+four of them again on 2026-11-29, on a busy machine, with one thread.
 """
 
 

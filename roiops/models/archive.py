@@ -144,8 +144,12 @@ class ArchivedModel:
     def bind(self, ctx=None, **shapes):
         """An :class:`~roiops.executor.Executor` for inputs of these shapes, without gradients.
 
-        Shapes of labels, and of whatever else follows, are inferred. It is on the current context unless
-        ``ctx`` says otherwise.
+        Parameters
+        ----------
+        ctx : Context, optional
+            Where it runs; the current context by default.
+        **shapes : tuple of int
+            Shapes of the inputs. Those of labels, and of whatever else follows, are inferred.
         """
         ctx = current_context() if ctx is None else ctx
         self._check_input_names(shapes, self.label_names)
@@ -198,10 +202,20 @@ class ArchivedModel:
     def __call__(self, *array, ctx=None, reuse: bool = False, **inputs) -> list[nd.NDArray]:
         """The outputs for these inputs, as NDArrays.
 
-        Inputs, by name or of a model that has one by position, may be NDArrays or NumPy arrays; they are
-        converted to the dtype that the model needs. It runs on ``ctx``, the current context unless given. The
-        bound graph is kept while the shapes stay. With ``reuse`` the arrays come back that the model computes
-        into, which the next call overwrites: it saves a copy.
+        Inputs may be NDArrays or NumPy arrays; they are converted to the dtype that the model needs. The
+        bound graph is kept while the shapes stay.
+
+        Parameters
+        ----------
+        *array
+            The input of a model that has one.
+        ctx : Context, optional
+            Where it runs; the current context by default.
+        reuse : bool
+            Whether to return the arrays that the model computes into, which the next call overwrites.
+            Saves a copy of the outputs.
+        **inputs
+            The inputs by name.
         """
         if array:
             inputs = self._named(array, inputs)

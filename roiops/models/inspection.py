@@ -121,11 +121,21 @@ def _bytes(value: int) -> str:
 def inspect_model(
     symbol, params=None, shapes: dict[str, tuple] | None = None, *, dtype=None, source: str = "symbol"
 ) -> Inspection:
-    """Look into a model: a symbol, its file, or what the file's name begins with.
+    """Look into a model.
 
-    ``params`` are arrays by name, their file, or their epoch: they tell inputs from parameters, and are
-    compared with the graph; with ``dtype`` as if they were converted to it. Without the ``shapes`` of inputs,
-    sizes stay open. ``source`` is what to call a model that is given as a symbol.
+    Parameters
+    ----------
+    symbol : Symbol or path
+        The graph, its file, or what the file's name begins with.
+    params : dict of arrays, path or int, optional
+        The parameters, their file, or their epoch: tells inputs from parameters, and is compared with the
+        graph.
+    shapes : dict of str to tuple, optional
+        Shapes of inputs, without which sizes stay open.
+    dtype : optional
+        Take the parameters to be converted to this.
+    source : str
+        What to call a model that is given as a symbol.
     """
     problems: list[str] = []
     version = None

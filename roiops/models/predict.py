@@ -231,8 +231,10 @@ class PictureModel(archive.ArchivedModel):
     def predict(self, pictures) -> list[Prediction]:
         """What is in these pictures, in their order.
 
-        They are files, Pillow's images or arrays (height, width, 3): RGB, with values from 0 to 255. A path
-        alone is one picture.
+        Parameters
+        ----------
+        pictures : list of path, PIL.Image or array (height, width, 3)
+            Files or images. Arrays are RGB, with values from 0 to 255. A path alone is one picture.
         """
         if isinstance(pictures, str | os.PathLike):
             pictures = [pictures]
@@ -241,13 +243,18 @@ class PictureModel(archive.ArchivedModel):
     def stream(self, pictures, after=None, threads: int | None = None):
         """Yield ``(key, Prediction)`` in the order of the pictures, of which there may be any number.
 
-        ``pictures`` are pairs of a key, which comes back with the result, and a picture. Or it is a callable,
-        which is asked for the next pair, with whether it may wait for one; it returns None when there is none
-        now and raises StopIteration at the end.
+        Decoding and ``after`` run in threads beside the network, a bounded number of pictures ahead.
 
-        Decoding and ``after`` run in ``threads`` beside the network, 2 unless given, a bounded number of
-        pictures ahead. ``after`` is called with the image and its prediction, to draw, say, before the result
-        is yielded.
+        Parameters
+        ----------
+        pictures : iterable of (key, picture), or callable
+            What to look at; ``key`` comes back with the result. A callable is asked for the next pair, with
+            whether it may wait for one; it returns None when there is none now and raises StopIteration at
+            the end.
+        after : callable, optional
+            Called in a thread with the image and its prediction, to draw, say, before the result is yielded.
+        threads : int, optional
+            How many threads decode and draw; 2 unless given.
         """
         self.picture_input()  # raises for a model that cannot be fed
         following = pictures if callable(pictures) else _following(iter(pictures))

@@ -285,15 +285,31 @@ def multi_scale_roi_align(
 ) -> Tensor:
     """:func:`roi_align` of each box on the level of a feature pyramid that fits its size.
 
-    ``features`` are the maps, from the finest to the coarsest, each half the size of the one before, and
-    ``scales`` the feature-map pixels per image pixel of each; :func:`pyramid_scales` finds them. A box of
-    ``canonical_scale`` x ``canonical_scale`` is pooled on level ``canonical_level``, where level ``k`` has
-    the scale ``2 ** -k``.
+    Parameters
+    ----------
+    features : list of Tensor[N, C, H, W]
+        Feature maps, from the finest to the coarsest, each half the size of the one before.
+    boxes : Tensor[K, 5] or list of Tensor[L, 4]
+        ``(image, x1, y1, x2, y2)``, or for each image its ``(x1, y1, x2, y2)``, in image pixels.
+    output_size : int or (int, int)
+        Height and width of the grid.
+    scales : list of float
+        Feature-map pixels per image pixel, for each feature map; :func:`pyramid_scales` finds them.
+    sampling_ratio : int
+        Samples of a bin on each axis; 0 or less: one a feature-map pixel, rounded up.
+    aligned : bool
+        Pixel centres at half-integers; not under ``dialect="torchvision"``.
+    canonical_scale, canonical_level : int
+        A box of ``canonical_scale`` x ``canonical_scale`` is pooled on level ``canonical_level``, where level
+        ``k`` has the scale ``2 ** -k``.
+    dialect : {"torchvision", "detectron2", "mmdet"}
+        Whose rule for the level of a box; under ``"mmdet"`` ``canonical_scale`` is the largest size of the
+        finest level, its ``finest_scale``, and ``canonical_level`` is not used.
 
-    ``dialect`` is whose rule for the level of a box: ``"torchvision"``, which has no ``aligned``,
-    ``"detectron2"`` or ``"mmdet"``; under that ``canonical_scale`` is the largest size of the finest level,
-    its ``finest_scale``, and ``canonical_level`` is not used. The other arguments are those of
-    :func:`roi_align`. The output is in the order of the boxes, and of the dtype of the first feature map.
+    Returns
+    -------
+    Tensor[K, C, height, width]
+        In the order of the boxes, and of the dtype of the first feature map.
     """
     if torch.jit.is_scripting():
         rois = as_rois(boxes, features[0], "multi_scale_roi_align")

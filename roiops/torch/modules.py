@@ -163,9 +163,19 @@ class DeformRoIPool(_Module):
 class MultiScaleRoIAlign(_Module):
     """ROIAlign on the level of a feature pyramid that fits each box: see :func:`multi_scale_roi_align`.
 
-    ``featmap_names`` says which of the feature maps are pooled, from the finest to the coarsest. The scales
-    are found at the first call, from the sizes of the features and images, as powers of two. ``aligned`` and
-    ``dialect`` are taken too.
+    The scales are found at the first call, from the sizes of the features and images, as powers of two.
+    ``aligned`` and ``dialect`` are taken too.
+
+    Parameters
+    ----------
+    featmap_names : list of str
+        Which of the feature maps are pooled, from the finest to the coarsest.
+    output_size : int or (int, int)
+        Height and width of the grid.
+    sampling_ratio : int
+        Samples of a bin on each axis; 0 or less: one a feature-map pixel, rounded up.
+    canonical_scale, canonical_level : int
+        A box of ``canonical_scale`` x ``canonical_scale`` is pooled on level ``canonical_level``.
     """
 
     scales: list[float] | None

@@ -247,9 +247,14 @@ class BaseModule:
         epoch=0,
         sparse_row_id_fn=None,
     ) -> list:
-        """Measure on ``eval_data``, started anew first if ``reset``, at most ``num_batch`` batches.
+        """Measure on ``eval_data``; pairs (name, value).
 
-        Gives pairs (name, value).
+        Parameters
+        ----------
+        num_batch : int, optional
+            At most so many batches.
+        reset : bool
+            Whether to start ``eval_data`` anew first.
         """
         self._require("score")
         eval_metric = metrics.create(eval_metric)
@@ -294,10 +299,16 @@ class BaseModule:
         always_output_list=False,
         sparse_row_id_fn=None,
     ):
-        """The outputs for all of ``eval_data``, an iterator; or an array, as one batch of the only input.
+        """The outputs for all of ``eval_data``.
 
-        Unless ``merge_batches``, they are not joined: a list of lists of outputs. With ``always_output_list``
-        a single output comes in a list, too.
+        Parameters
+        ----------
+        eval_data : DataIter, NDArray or numpy.ndarray
+            An array is one batch of the only input.
+        merge_batches : bool
+            Whether to join the batches; otherwise a list of lists of outputs comes back.
+        always_output_list : bool
+            Whether a single output comes in a list, too.
         """
         self._require("predict")
         if isinstance(eval_data, ndarray.NDArray | np.ndarray):
@@ -364,12 +375,22 @@ class BaseModule:
         force_init=False,
         allow_extra=False,
     ) -> None:
-        """Give the parameters their first values; again where that was done, with ``force_init``.
+        """Give the parameters their first values.
 
-        They are those of ``arg_params`` and ``aux_params``; what these lack is an error, unless
-        ``allow_missing`` says that the initializer fills it. Without these it fills all. Names that the
-        network does not have are passed over, as in MXNet: those of another network's head, say. Without an
-        initializer and with ``allow_missing`` they are an error, unless ``allow_extra``.
+        Parameters
+        ----------
+        initializer : Initializer
+            Fills what is not given.
+        arg_params, aux_params : dict of NDArray, optional
+            Values; what they lack is an error unless ``allow_missing``.
+        allow_missing : bool
+            Whether the initializer fills what ``arg_params`` lacks.
+        force_init : bool
+            Whether to do so again where it was done.
+        allow_extra : bool
+            Names that the network does not have are passed over, as in MXNet: those of another network's
+            head, say. Without an initializer and with ``allow_missing`` they are an error, unless this is
+            true.
         """
         if self.params_initialized and not force_init:
             warnings.warn(
@@ -417,9 +438,15 @@ class BaseModule:
     ) -> None:
         """Take parameters and auxiliary states from dicts of arrays.
 
-        With ``allow_missing`` those that are not given stay as they are, instead of an error. With
-        ``force_init`` those that are there already are replaced. Names that the network does not have are
-        passed over, as in MXNet, but not with ``allow_missing`` alone: then ``allow_extra`` must say so.
+        Parameters
+        ----------
+        allow_missing : bool
+            Whether those that are not given stay as they are, instead of an error.
+        force_init : bool
+            Whether parameters that are there already are replaced.
+        allow_extra : bool
+            Whether names that the network does not have are passed over where ``allow_missing`` is true;
+            otherwise they always are, as in MXNet.
         """
         self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
 

@@ -105,7 +105,10 @@ class Module(BaseModule):
     def load(prefix, epoch, load_optimizer_states=False, **kwargs) -> "Module":
         """A module from a checkpoint; ``kwargs`` are those of :class:`Module`.
 
-        With ``load_optimizer_states`` :meth:`init_optimizer` reads the optimizer's states, too.
+        Parameters
+        ----------
+        load_optimizer_states : bool
+            Whether :meth:`init_optimizer` reads the optimizer's states, too.
         """
         symbol, arg_params, aux_params = checkpoint.load_checkpoint(prefix, epoch)
         module = Module(symbol, **kwargs)
@@ -118,7 +121,10 @@ class Module(BaseModule):
     def save_checkpoint(self, prefix, epoch, save_optimizer_states=False, remove_amp_cast=True) -> None:
         """Write ``<prefix>-symbol.json`` and ``<prefix>-<epoch>.params``.
 
-        With ``save_optimizer_states`` also ``<prefix>-<epoch>.states`` for :meth:`load`.
+        Parameters
+        ----------
+        save_optimizer_states : bool
+            Whether to write ``<prefix>-<epoch>.states`` for :meth:`load`, too.
         """
         checkpoint.save_checkpoint(prefix, epoch, self._symbol, *self.get_params(), remove_amp_cast)
         if save_optimizer_states:
@@ -377,10 +383,15 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     def forward(self, data_batch, is_train=None) -> None:
-        """Run the network on a batch, as in training if ``is_train``; as bound unless given.
+        """Run the network on a batch.
 
-        A batch has inputs and labels, in the order of ``data_names`` and ``label_names``. Any object with
-        ``data`` will do, such as a ``namedtuple("Batch", ["data"])``. A list has a batch for each device.
+        Parameters
+        ----------
+        data_batch : DataBatch or list of DataBatch
+            Inputs and labels, in the order of ``data_names`` and ``label_names``. Any object with ``data``
+            will do, such as a ``namedtuple("Batch", ["data"])``. A list has a batch for each device.
+        is_train : bool, optional
+            Whether operators behave as in training; as bound unless given.
         """
         self._require("forward")
         batches = data_batch if isinstance(data_batch, list) else [data_batch]
@@ -467,8 +478,10 @@ class Module(BaseModule):
     def get_outputs(self, merge_multi_context=True) -> list:
         """The outputs of the last forward; the next one overwrites them.
 
-        Unless ``merge_multi_context``, those of several devices are not joined: each output is a list, one a
-        device.
+        Parameters
+        ----------
+        merge_multi_context : bool
+            Whether those of several devices are joined; otherwise each output is a list, one a device.
         """
         return self._current("get_outputs").get_outputs(merge_multi_context)
 
