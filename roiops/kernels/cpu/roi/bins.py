@@ -63,6 +63,19 @@ class Target(NamedTuple):
     scratch: np.ndarray  # for the bins of one ROI, and a line
 
 
+class Pending(NamedTuple):
+    """Bins of one ROI, in whole cache lines, which are still to be written past the caches.
+
+    While they are on their way to memory, the processor computes: it waits only if many are written at once.
+    """
+
+    values: np.ndarray
+    at: int  # of the first line, in ``values``
+    out: np.ndarray
+    to: int  # and in ``out``
+    lines: int
+
+
 @inner(makes_arrays=False)
 def target_of(item, out, scratch):
     """``out`` and ``scratch`` are arrays that the caller keeps."""
@@ -72,8 +85,13 @@ def target_of(item, out, scratch):
 
 
 @inner
+def nothing_pending(target):
+    return Pending(target.scratch, 0, target.out, 0, 0)
+
+
+@inner
 def prefetch_bins(item, target, to):
-    """Have the lines come that :func:`write_bins` will write to, or fill in part."""
+    """Have the lines come that :func:`put_bins` will write to, or :func:`stage_bins` fills in part."""
     first, stop, step = _lines(item)
     if target.past_caches:
         prefetch_to_write(target.out, to, 1)
@@ -100,24 +118,46 @@ def put_bins(bins, item, out, to):
 
 
 @inner
-def write_bins(bins, item, target, to):
-    """Write a ROI's bins to the output, by the caches or, whole lines of them, past the caches."""
-    if not target.past_caches:
-        put_bins(bins, item, target.out, to)
-        return
-    # In the scratch they are as far from the start of a line as they will be in the output.
+def stage_bins(bins, item, target, to):
+    """Put bins in the scratch, as far from the start of a cache line as they will be in the output.
+
+    What does not fill a line is written to the output here; the whole lines are :class:`Pending`.
+    """
     scratch, out = target.scratch, target.out
     count = item.channels * item.pooled_h * item.pooled_w
     start = (target.address + to) % FIXED_LANES
     put_bins(bins, item, scratch, start)
     head = smaller(count, -start % FIXED_LANES)
-    whole = head + (count - head) // FIXED_LANES * FIXED_LANES
     for k in range(head):
         out[to + k] = scratch[start + k]
-    for k in range(head, whole, FIXED_LANES):
-        stream(out, to + k, load(scratch, start + k))
-    for k in range(whole, count):
+    lines = (count - head) // FIXED_LANES
+    for k in range(head + lines * FIXED_LANES, count):
         out[to + k] = scratch[start + k]
+    return Pending(scratch, start + head, out, to + head, lines)
+
+
+@inner
+def stream_lines(pending, first, stop):
+    """Write the lines ``first`` to ``stop`` of what is pending past the caches."""
+    for k in range(first * FIXED_LANES, stop * FIXED_LANES, FIXED_LANES):
+        stream(pending.out, pending.to + k, load(pending.values, pending.at + k))
+
+
+@inner
+def stream_row(pending, i, rows):
+    """Write one of ``rows`` parts of what is pending."""
+    each = (pending.lines + rows - 1) // rows
+    stream_lines(pending, i * each, smaller((i + 1) * each, pending.lines))
+
+
+@inner
+def write_bins(bins, item, target, to):
+    """Write a ROI's bins to the output, by the caches or past them."""
+    if target.past_caches:
+        pending = stage_bins(bins, item, target, to)
+        stream_lines(pending, 0, pending.lines)
+    else:
+        put_bins(bins, item, target.out, to)
 
 
 # Backward

@@ -20,8 +20,12 @@ from ..vector import FIXED_LANES, pointer_to, room
 from .bins import (
     Upcoming,
     comes_by_rows,
+    nothing_pending,
     prefetch_bins,
     prefetch_take,
+    put_bins,
+    stage_bins,
+    stream_lines,
     take_bins,
     target_of,
     write_bins,
@@ -127,9 +131,10 @@ def forward_items(view, pool, in_any_order=False, are_maxima=False):
     """The forward loop, as :func:`jit.shared` makes it of a loop.
 
     ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, told)``
-    computes the bins of ROI ``r``, with the channels last. It is told where the argmax goes, and the limits.
-    ``in_any_order`` says that it does not read the rows of the map from top to bottom. ``plan`` is ``(order,
-    image_at)``, and ``more`` the limits of maxima, and their argmax or an empty array.
+    computes the bins of ROI ``r``, with the channels last. It is told what is pending of the ROI before it,
+    which it writes, where the argmax goes, and the limits. ``in_any_order`` says that it does not read the
+    rows of the map from top to bottom. ``plan`` is ``(order, image_at)``, and ``more`` the limits of maxima,
+    and their argmax or an empty array.
     """
 
     @inner(makes_arrays=False)
@@ -141,16 +146,21 @@ def forward_items(view, pool, in_any_order=False, are_maxima=False):
             target_of_found = target_of(item, argmax, memory.found_scratch)
         line, bins, found = pointer_to(memory.line), pointer_to(memory.bins), pointer_to(memory.found)
         first, stop = places
+        pending = nothing_pending(target)
         for place in range(first, stop):
             to = bins_at(item, shapes, order[place])
             prefetch_part(item, next_planes, place - first, stop - first)
             prefetch_bins(item, target, to)
             if are_maxima and argmax.size:
                 prefetch_bins(item, target_of_found, to)
-            pool(order[place], item, planes, tile, y, x, line, bins, (found, limits))
+            pool(order[place], item, planes, tile, y, x, line, bins, (pending, found, limits))
             if are_maxima and argmax.size:
                 write_bins(found, item, target_of_found, to)
-            write_bins(bins, item, target, to)
+            if target.past_caches:
+                pending = stage_bins(bins, item, target, to)
+            else:
+                put_bins(bins, item, target.out, to)
+        stream_lines(pending, 0, pending.lines)
 
     @shared
     def share_of_items(share, data, shapes, plan, table, groups, out, more):

@@ -10,7 +10,7 @@ from ...jit import inner
 from ..vector import FIXED_LANES, load, multiply_add, scaled, splat, store
 from . import tables
 from .addresses import backward_kernel, forward_kernel
-from .bins import prefetch_row
+from .bins import prefetch_row, stream_row
 from .items import backward_items, forward_items
 from .tiles import add_row, read_row, slot_of
 
@@ -119,6 +119,7 @@ def pool(r, item, planes, tile, y, x, line, bins, told):
     each = _pixels_of_each(x, column, wide)
     to = 0
     for i in range(item.first_row, item.stop_row):
+        stream_row(told[0], i, item.pooled_h)
         a, b = y.at[row + i], y.at[row + i + 1]
         if a == b or low == high:
             for p in range(to, to + wide * FIXED_LANES, FIXED_LANES):
