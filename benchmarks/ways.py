@@ -55,10 +55,14 @@ def record(lanes: int, rows: dict) -> None:
     PATH.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def report() -> str:
-    """All that is kept, a table for each job."""
-    parts = []
-    for job, columns in json.loads(PATH.read_text()).items():
+def report(others: dict) -> str:
+    """All that is kept, a table for each job. ``others``: folders of results beside these, by processor."""
+    parts, kept = [], json.loads(PATH.read_text())
+    for folder, name in others.items():
+        path = PATH.parent / folder / PATH.name
+        for job, columns in json.loads(path.read_text()).items() if path.exists() else ():
+            kept[job] |= {f"{name}, {lanes}": each for lanes, each in columns.items()}
+    for job, columns in kept.items():
         about = "; ".join(f"{name}: {each['date']}, {each['machine']}" for name, each in columns.items())
         parts += [
             f"**{job.capitalize()}** ({about})",
