@@ -39,8 +39,8 @@ def chosen_and_forced(workload, operator, rounds):
         names.remove("scalars")
     real = average.way_of
 
-    def noted(*args):
-        taken[way] = real(*args)
+    def noted(*args, **how):
+        taken[way] = real(*args, **how)
         return taken[way]
 
     average.way_of = noted
