@@ -340,12 +340,13 @@ def readme_table() -> str:
 def networks_beside(folder=".") -> list[tuple]:
     """What networks are beside, and the ratios by name."""
     rows = []
-    for name, title in ZOOS.items() if folder in OTHERS else [("zoo", "")]:
-        models = read(f"{folder}/{name}") or {"models": {}}
+    for name in ZOOS if folder in OTHERS else ["zoo"]:
+        models = read(f"{folder}/{name}")
+        how = f" (`zoo.py{models['about']['options']}`)" if folder in OTHERS else ""
         for group, threads, found in zoo.groups(models):
             if (group, threads) == ("all", 2):
                 found = {name: row["ratio"] for name, row in found.items()}
-                rows.append((f"published networks{title}", "MXNet 1.9.1", found))
+                rows.append((f"published networks{how}", "MXNet 1.9.1", found))
     engines = read(f"{folder}/zoo_engines")
     for (engine, threads), found in zoo_engines.ratios(engines).items():
         if threads == 2:
