@@ -342,9 +342,14 @@ class Executor:
     # -- running -------------------------------------------------------------------------------------
 
     def forward(self, is_train: bool = False, **kwargs) -> list[NDArray]:
-        """Compute the outputs, as in training if ``is_train``.
+        """Compute the outputs. Arrays given by name are copied into the arguments first.
 
-        Arrays given by name, NDArrays or NumPy's, are copied into the arguments first.
+        Parameters
+        ----------
+        is_train : bool
+            Whether operators behave as in training.
+        **kwargs : NDArray or numpy.ndarray
+            New values of arguments.
         """
         if not isinstance(is_train, bool | int | np.bool_):
             raise InputError(
@@ -450,12 +455,16 @@ class Executor:
     def backward(self, out_grads=None, is_train: bool = True) -> None:
         """Compute the gradients of the arguments, into ``grad_arrays`` as ``grad_req`` asks.
 
-        They are those of the last forward, whether that was for training or not; before any, of the arguments
-        as they are. A backward overwrites what a forward leaves, so a second one after the same forward
-        computes that again, with the same random numbers and from the arguments as they are then.
+        They are those of the last forward, whether that was for training or not; before any, of the
+        arguments as they are. A backward overwrites what a forward leaves, so a second one after the same
+        forward computes that again, with the same random numbers and from the arguments as they are then.
 
-        ``out_grads``, an array, a list or a dict of them, are the gradients of the outputs; not needed for
-        outputs of loss operators, and not looked at there. ``is_train`` is accepted for MXNet's sake.
+        Parameters
+        ----------
+        out_grads : NDArray, list or dict of NDArray, optional
+            Gradients of the outputs; not needed for outputs of loss operators, and not looked at there.
+        is_train : bool
+            Accepted for MXNet's sake.
         """
         with self._lock:
             if not any(req != "null" for req in self._grad_req.values()):
@@ -611,7 +620,10 @@ class Executor:
     def copy_params_from(self, arg_params, aux_params=None, allow_extra_params: bool = False) -> None:
         """Copy arrays by name into arguments and auxiliary states.
 
-        Names that the graph does not have are an error unless ``allow_extra_params``.
+        Parameters
+        ----------
+        allow_extra_params : bool
+            Whether names that the graph does not have are passed over instead of an error.
         """
         for kind, given, have in (
             ("argument", arg_params, self.arg_dict),
@@ -634,9 +646,15 @@ class Executor:
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs) -> "Executor":
         """A new executor for inputs of other shapes, which shares all memory that need not grow.
 
-        That holds for outputs, too: each of the two overwrites those of the other. With ``partial_shaping``
-        what is not named may change its shape too, though it is no label: a weight that does has new numbers.
-        ``allow_up_sizing`` is accepted for MXNet's sake; arrays that grow are always allocated anew.
+        That holds for outputs, too: each of the two overwrites those of the other.
+
+        Parameters
+        ----------
+        partial_shaping : bool
+            Whether what is not named may change its shape too, though it is no label: a weight that does
+            has new numbers.
+        allow_up_sizing : bool
+            Accepted for MXNet's sake; arrays that grow are always allocated anew.
         """
         for name in kwargs:
             if name not in self.arg_dict:
@@ -721,8 +739,12 @@ class Executor:
         """Call ``callback(name, NDArray)`` after each operator, forward and backward; None stops it.
 
         Outputs are named as in ``get_internals``; the gradients of a node's inputs, as in MXNet,
-        ``<node>_backward_output`` or, of several, ``<node>_backward_output0`` and so on. With ``monitor_all``
-        the operators' inputs are reported as well.
+        ``<node>_backward_output`` or, of several, ``<node>_backward_output0`` and so on.
+
+        Parameters
+        ----------
+        monitor_all : bool
+            Whether the operators' inputs are reported as well.
         """
         self._monitor, self._monitor_all = callback, monitor_all
 

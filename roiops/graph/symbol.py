@@ -380,14 +380,18 @@ class Symbol:
         shared_buffer=None,
         **kwargs,
     ) -> "Executor":
-        """Infer all shapes from those given by name, allocate every array, and bind as :meth:`bind` does.
-
-        Where nothing decides otherwise, it runs on the current context, and dtypes are float32.
+        """Infer all shapes from those given, allocate every array, and bind.
 
         Parameters
         ----------
+        ctx : Context, optional
+            Where it runs; the current context unless given.
+        grad_req : str, list or dict
+            ``"write"``, ``"add"`` or ``"null"``, for all or for each argument.
         type_dict : dict of str to dtype, optional
-            Dtypes of inputs.
+            Dtypes of inputs; float32 where nothing decides otherwise.
+        group2ctx : dict of str to Context, optional
+            Where the nodes and arrays of each ``ctx_group`` are. These devices must share memory, as CPUs do.
         shared_exec : Executor, optional
             Where a ``shared_buffer`` is given, too, as in MXNet: lends its auxiliary states and the arguments
             in ``shared_arg_names``, with their gradients, where shape and dtype agree.
@@ -398,6 +402,8 @@ class Symbol:
             it had to make. Auxiliary states are not in it.
         stype_dict : optional
             Accepted for MXNet's sake.
+        **kwargs : tuple of int
+            Shapes of inputs by name.
         """
         # Like MXNet, pass over what neither is an input nor could be a shape.
         inputs = self.list_inputs()
@@ -698,11 +704,18 @@ def Variable(
     profiler_scope=None,
     **kwargs,
 ) -> Symbol:
-    """A named input of a graph; arrays are bound under its name.
+    """A named input of a graph.
 
-    ``shape`` and ``dtype`` are what binding should take it to be, ``init`` how a module should fill it,
-    ``lr_mult`` and ``wd_mult`` factors on the learning rate and the weight decay, ``attr`` further
-    attributes.
+    Parameters
+    ----------
+    name : str
+        Its name, under which arrays are bound.
+    attr : dict of str, optional
+        Further attributes.
+    shape, dtype, init : optional
+        What binding should take it to be, and how a module should fill it.
+    lr_mult, wd_mult : float, optional
+        Factors on the learning rate and the weight decay.
     """
     if not isinstance(name, str) or not name:
         raise GraphError(f"Variable: name must be a string that is not empty, got {name!r}")

@@ -169,9 +169,18 @@ def _from_rcnn(rois, probabilities, deltas, height, width, threshold, box_stds, 
 def decode_boxes(boxes, deltas) -> np.ndarray:
     """The boxes to which an R-CNN's ``deltas`` lead, in the convention that sizes count both ends.
 
-    ``boxes`` are rows ``[x1, y1, x2, y2]``. There are four deltas for each, or four for each of several
-    classes: the shift of the centre in parts of the size, and the logarithm of the growth. Boxes come in the
-    shape of the deltas.
+    Parameters
+    ----------
+    boxes : numpy.ndarray
+        Rows ``[x1, y1, x2, y2]``.
+    deltas : numpy.ndarray
+        For each box, four numbers or four for each of several classes: the shift of the centre in parts of
+        the size, and the logarithm of the growth.
+
+    Returns
+    -------
+    numpy.ndarray
+        Rows of as many boxes, of the shape of ``deltas``.
     """
     deltas = deltas.reshape(len(boxes), -1, 2, 2)
     sizes = (boxes[:, 2:4] - boxes[:, :2] + 1)[:, None]

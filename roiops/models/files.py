@@ -21,9 +21,13 @@ __all__ = ["Differences", "compare", "find_files", "read_params", "read_symbol"]
 def find_files(symbol, params=None) -> tuple[str, str | dict | None]:
     """The file of the graph and that of the parameters, which is None where there is none to be found.
 
-    ``symbol`` is the graph's file, or what its name begins with: ``"vgg"`` for ``vgg-symbol.json``.
-    ``params`` is the parameters' file, or their epoch: 12 for ``vgg-0012.params``; or what they are, which
-    comes back. Unless given, it is the last epoch that lies beside the graph.
+    Parameters
+    ----------
+    symbol : str or path
+        The graph's file, or what its name begins with: ``"vgg"`` for ``vgg-symbol.json``.
+    params : int, str, path or dict, optional
+        The parameters' file, or their epoch: 12 for ``vgg-0012.params``; or what they are, which comes back.
+        Unless given, the last epoch that lies beside the graph.
     """
     name = os.fspath(symbol)
     named_in_full = name.endswith(".json") or os.path.isfile(name)

@@ -230,8 +230,13 @@ def _pillow():
 def read_image(picture, name: str | None = None):
     """A picture as RGB: from a file, upright as its camera noted; a Pillow image; or an array.
 
-    A file may be open for bytes, such as ``io.BytesIO``. An array is (height, width) or (height, width, 3),
-    RGB, with values from 0 to 255. Errors call the picture by ``name``; the file's unless given.
+    Parameters
+    ----------
+    picture : path, open file, PIL.Image.Image or array
+        A file is open for bytes, such as ``io.BytesIO``. An array is (height, width) or (height, width, 3),
+        RGB, with values from 0 to 255.
+    name : str, optional
+        What errors call it; the file's name unless given.
     """
     from ..training.image.reading import in_bytes
 

@@ -104,7 +104,10 @@ custom.set_front_end(NDArray, CustomOp)
 class CustomOpProp:
     """Base of the class that describes an operator; made with its parameters as strings.
 
-    ``need_top_grad`` says whether backward reads the gradient of the outputs; that of a loss does not.
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether backward reads the gradient of the outputs. A loss does not.
     """
 
     def __init__(self, need_top_grad=True):
@@ -193,8 +196,12 @@ register("custom_op")(CustomOpProp)
 class PythonOp(CustomOpProp):
     """Base of :class:`NumpyOp` and :class:`NDArrayOp`, which CustomOp replaced in MXNet 0.8.
 
-    One object is one operator: override what is below and call the object with symbols. ``need_top_grad`` is
-    that of :class:`CustomOpProp`.
+    One object is one operator: override what is below and call the object with symbols.
+
+    Parameters
+    ----------
+    need_top_grad : bool
+        Whether backward reads the gradient of the outputs. A loss does not.
     """
 
     #: The beginning of the names of nodes that are given none.

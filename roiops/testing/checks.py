@@ -377,9 +377,18 @@ def check_operator_gradient(
 ) -> None:
     """As :func:`check_numeric_gradient`, for one operator on the CPU, without a graph.
 
-    It is given by its registered name and its parameters, or as a property. ``location`` holds the inputs in
-    order, whose dtypes are kept, ``aux_states`` its states. ``grad_nodes`` are the inputs to differentiate;
-    by default all floating-point ones that have a gradient.
+    Parameters
+    ----------
+    operator : str or OperatorProperty
+        A registered name, or a property with its parameters.
+    location : list of numpy.ndarray
+        The inputs, in order; their dtypes are kept.
+    params : dict, optional
+        The operator's parameters, if it is given by name.
+    aux_states : list of numpy.ndarray
+        The auxiliary states.
+    grad_nodes : list of str, or dict of str to str, optional
+        The inputs to differentiate; by default all floating-point ones that have a gradient.
     """
     prop = operator if isinstance(operator, OperatorProperty) else registry.get(operator).create(params or {})
     names = prop.list_arguments()

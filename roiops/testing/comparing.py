@@ -126,9 +126,20 @@ def assert_almost_equal(
 ) -> None:
     """Raise ``AssertionError`` unless ``|a - b| <= atol + rtol * |b|`` everywhere.
 
-    Tolerances, which may be given by dtype, are those of the less exact of the two dtypes unless given. The
-    error calls the two by ``names`` and lists at most ``mismatches[0]`` elements; the second number is
-    accepted for MXNet's sake. With ``use_broadcast`` shapes that broadcast may be compared.
+    Parameters
+    ----------
+    a, b : NDArray, numpy.ndarray or number
+        What to compare.
+    rtol, atol : float or dict of dtype to float, optional
+        Tolerances; by default those of the less exact of the two dtypes.
+    names : (str, str)
+        What the error calls the two.
+    equal_nan : bool
+        Whether NaN equals NaN.
+    use_broadcast : bool
+        Whether shapes that broadcast may be compared.
+    mismatches : (int, int)
+        How many elements the error lists at most; the second number is accepted for MXNet's sake.
     """
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape and not (use_broadcast and _broadcasts(a.shape, b.shape)):

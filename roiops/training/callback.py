@@ -31,7 +31,10 @@ def every(period, save):
 def module_checkpoint(mod, prefix, period=1, save_optimizer_states=False):
     """After every ``period`` epochs, save the module's symbol and parameters, as an epoch-end callback.
 
-    With ``save_optimizer_states`` also what the optimizer needs to go on exactly.
+    Parameters
+    ----------
+    save_optimizer_states : bool
+        Whether to save what the optimizer needs to go on exactly, too.
     """
     return every(period, lambda epoch, *_: mod.save_checkpoint(prefix, epoch, save_optimizer_states))
 
@@ -58,7 +61,14 @@ def log_train_metric(period, auto_reset=False):
 class Speedometer:
     """Log samples per second and the metric every ``frequent`` batches.
 
-    With ``auto_reset`` each line shows the metric since the last line, not since the epoch's start.
+    Parameters
+    ----------
+    batch_size : int
+        Samples in a batch.
+    frequent : int
+        Batches between two lines.
+    auto_reset : bool
+        Whether each line shows the metric since the last line rather than since the epoch's start.
     """
 
     def __init__(self, batch_size, frequent=50, auto_reset=True):
@@ -89,9 +99,14 @@ class Speedometer:
 
 
 class ProgressBar:
-    """How far an epoch of ``total`` batches is: a bar of tqdm's, where it is installed, or log lines.
+    """Show how far the epoch is: a tqdm bar where tqdm is installed, log lines where it is not.
 
-    The bar is ``length`` characters wide.
+    Parameters
+    ----------
+    total : int
+        Batches in an epoch.
+    length : int
+        Width in characters.
     """
 
     def __init__(self, total, length=80):

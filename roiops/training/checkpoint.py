@@ -16,7 +16,12 @@ BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", 
 def save_checkpoint(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast=True) -> None:
     """Write ``<prefix>-symbol.json`` and ``<prefix>-<epoch>.params``, as MXNet reads them.
 
-    Parameters and auxiliary states are arrays by name. A symbol of None writes these only.
+    Parameters
+    ----------
+    symbol : Symbol or None
+        The network; None writes the parameters only.
+    arg_params, aux_params : dict of NDArray
+        Parameters and auxiliary states by name.
     """
     if symbol is not None:
         symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)

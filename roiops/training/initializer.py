@@ -49,9 +49,16 @@ _BY_NAME = {
 
 
 class InitDesc(str):
-    """A parameter's name together with its attributes; ``__init__`` among them overrides the initializer.
+    """A parameter's name together with its attributes.
 
-    ``global_init`` is the initializer of the whole network.
+    Parameters
+    ----------
+    name : str
+        The name.
+    attrs : dict of str, optional
+        The variable's attributes; ``__init__`` among them overrides the initializer.
+    global_init : Initializer, optional
+        The initializer of the whole network.
     """
 
     def __new__(cls, name, attrs=None, global_init=None):
@@ -211,8 +218,14 @@ class Xavier(
 ):
     """Random with a spread that keeps the size of activations, ``sqrt(magnitude / fan)``.
 
-    ``factor_type`` is the fan: ``"in"``, ``"out"`` or their ``"avg"``. A ``magnitude`` of 3 gives uniform
-    numbers of variance 1 / fan; 2 is for gaussian ones before ReLU.
+    Parameters
+    ----------
+    rnd_type : str
+        ``"uniform"`` or ``"gaussian"``.
+    factor_type : str
+        The fan: ``"in"``, ``"out"`` or their ``"avg"``.
+    magnitude : float
+        3 for uniform numbers of variance 1 / fan; 2 for gaussian numbers before ReLU.
     """
 
     def _init_weight(self, name, arr):
@@ -251,8 +264,14 @@ class Bilinear(Declared, Initializer, takes={}):
 class Load:
     """Take arrays from a ``.params`` file or a dict, and the others from ``default_init``.
 
-    The prefixes ``arg:`` and ``aux:`` of their names are dropped. Without ``default_init`` a name that is not
-    there is an error. With ``verbose`` it is logged where each array came from.
+    Parameters
+    ----------
+    param : str or dict of NDArray
+        The file or the arrays; the prefixes ``arg:`` and ``aux:`` are dropped.
+    default_init : Initializer, optional
+        For names that are not there; without it they are an error.
+    verbose : bool
+        Whether to log where each array came from.
     """
 
     def __init__(self, param, default_init=None, verbose=False):
@@ -282,9 +301,14 @@ class Load:
 
 
 class Mixed:
-    """For each name the initializer of the first regular expression that matches its start.
+    """The initializer of the first regular expression that matches the start of the name.
 
-    ``".*"`` as the last of the patterns catches the rest.
+    Parameters
+    ----------
+    patterns : list of str
+        Regular expressions; ``".*"`` last catches the rest.
+    initializers : list of Initializer
+        One for each pattern.
     """
 
     def __init__(self, patterns, initializers):

@@ -29,9 +29,18 @@ __all__ = [
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
-    """Name and shape of an input, in a batch, with its dtype and layout as attributes.
+    """Name and shape of an input, with its dtype and layout as attributes.
 
-    The layout has one letter a dimension; ``N`` is the batch.
+    Parameters
+    ----------
+    name : str
+        The name of the variable it feeds.
+    shape : tuple of int
+        The shape of a batch.
+    dtype : dtype
+        The type of its numbers.
+    layout : str
+        One letter a dimension; ``N`` is the batch.
     """
 
     def __new__(cls, name, shape, dtype=np.float32, layout="NCHW"):
@@ -67,9 +76,18 @@ def descriptions(shapes) -> list[DataDesc]:
 class DataBatch:
     """One batch: lists of arrays.
 
-    ``pad`` is how many samples at the end only fill up the batch, ``index`` which samples these are,
-    ``bucket_key`` which network of a BucketingModule takes it. Descriptions are given where they differ from
-    the iterator's.
+    Parameters
+    ----------
+    data, label : list of NDArray
+        The inputs and the labels.
+    pad : int, optional
+        How many samples at the end only fill up the batch.
+    index : numpy.ndarray, optional
+        Which samples these are.
+    bucket_key : optional
+        Which network of a BucketingModule takes it.
+    provide_data, provide_label : list of DataDesc, optional
+        Descriptions, where they differ from the iterator's.
     """
 
     def __init__(
@@ -203,13 +221,23 @@ def _is_csr(value) -> bool:
 
 
 class NDArrayIter(DataIter):
-    """Batches of arrays that are in memory: of one, of a list, or of arrays by name.
+    """Batches of arrays that are in memory.
 
-    The dimension of ``N`` in ``layout`` counts the samples. If ``shuffle``, each epoch has another order,
-    drawn from ``numpy.random`` as in MXNet: scripts seed that. Of samples that do not fill a batch,
-    ``last_batch_handle`` says what becomes: ``"pad"`` fills up with the first ones, ``"discard"`` drops them,
-    ``"roll_over"`` starts the next epoch with them. Arrays without names get ``data_name`` and
-    ``label_name``.
+    Parameters
+    ----------
+    data, label : array, list of arrays, or dict of arrays
+        Inputs and labels; their first dimension (or that of ``N`` in ``layout``) counts the samples.
+    batch_size : int
+        Samples in a batch.
+    shuffle : bool
+        Whether each epoch has another order, drawn from ``numpy.random`` as in MXNet: scripts seed that.
+    last_batch_handle : str
+        What becomes of samples that do not fill a batch: ``"pad"`` fills up with the first ones,
+        ``"discard"`` drops them, ``"roll_over"`` starts the next epoch with them.
+    data_name, label_name : str
+        Names where the arrays have none.
+    layout : str
+        Which dimension is the batch.
     """
 
     def __init__(
@@ -323,7 +351,14 @@ class NDArrayIter(DataIter):
 class ResizeIter(BatchIter):
     """Another iterator with ``size`` batches an epoch, started anew in between where it is shorter.
 
-    With ``reset_internal`` a reset starts the other iterator anew, too.
+    Parameters
+    ----------
+    data_iter : DataIter
+        The iterator.
+    size : int
+        Batches in an epoch.
+    reset_internal : bool
+        Whether a reset starts the other iterator anew, too.
     """
 
     def __init__(self, data_iter, size, reset_internal=True):
@@ -351,10 +386,18 @@ class ResizeIter(BatchIter):
 
 
 class PrefetchingIter(BatchIter):
-    """Make the batches of one or several iterators, joined, in a thread, ``depth`` ahead of their use.
+    """Make the batches of one or several iterators in a thread, ahead of their use.
 
-    ``rename_data`` and ``rename_label`` have a dict for each iterator: other names for its inputs. An
-    exception in the thread is raised by :meth:`next`.
+    An exception in the thread is raised by :meth:`next`.
+
+    Parameters
+    ----------
+    iters : DataIter or list of DataIter
+        Where batches come from; those of several are joined.
+    rename_data, rename_label : list of dict, optional
+        Other names for the inputs, one dict an iterator.
+    depth : int
+        How many batches may lie ready.
     """
 
     def __init__(self, iters, rename_data=None, rename_label=None, depth=2):
@@ -467,11 +510,26 @@ class _FileIter(MXDataIter, NDArrayIter):
 
 
 class CSVIter(_FileIter):
-    """Batches from comma-separated files, one sample a line. Without ``label_csv`` labels are zeros.
+    """Batches from comma-separated files, one sample a line.
 
-    Shapes are those of one sample and one label; ``dtype`` is that of both. With ``round_batch`` the samples
-    that fill up the last batch are left out of the next epoch. ``prefetch_buffer`` and ``ctx`` have no
-    effect.
+    Parameters
+    ----------
+    data_csv : str
+        The file of the inputs.
+    data_shape : tuple of int
+        The shape of one sample.
+    label_csv : str, optional
+        The file of the labels; zeros unless given.
+    label_shape : tuple of int
+        The shape of one label.
+    batch_size : int
+        Samples in a batch.
+    round_batch : bool
+        Whether the samples that fill up the last batch are left out of the next epoch.
+    dtype : str
+        The dtype of inputs and labels.
+    prefetch_buffer, ctx
+        Accepted for MXNet's sake.
     """
 
     def __init__(
@@ -521,10 +579,24 @@ def _read_csv(path, shape, dtype):
 class MNISTIter(_FileIter):
     """Batches from the two files of MNIST, or of data stored like it; what fills no batch is left out.
 
-    The pictures' values come divided by 256; if ``flat``, a picture is a row of numbers, else one channel
-    with rows and columns. If ``shuffle``, the samples are put in another order, once, which follows from
-    ``seed`` and is not MXNet's. They are cut into ``num_parts``, of which ``part_index`` is read. Nothing is
-    printed, ``silent`` or not.
+    Parameters
+    ----------
+    image : str
+        The file of the pictures. Their values come divided by 256.
+    label : str
+        The file of the labels.
+    batch_size : int
+        Samples in a batch.
+    shuffle : bool
+        Whether the samples are put in another order, once; not MXNet's order.
+    flat : bool
+        Whether a picture is a row of numbers, in place of one channel with rows and columns.
+    seed : int
+        What the order follows from.
+    silent : bool
+        Whether nothing is printed; roiops prints nothing.
+    num_parts, part_index : int
+        Into how many parts the samples are cut, and which of them is read.
     """
 
     def __init__(

@@ -31,11 +31,14 @@ _REFUSED["dist_async_device"] = _REFUSED["dist_device_async"] = _REFUSED["dist_a
 
 
 def create(name: str = "local") -> KVStoreBase:
-    """A new store, by its name or that of a class registered with :meth:`KVStoreBase.register`.
+    """A new store.
 
-    ``"local"`` or ``"device"`` are for the devices of one process; sums are made on the CPU or on the device.
-    ``"dist_sync"`` or ``"dist_device_sync"`` are for the processes that ``mpiexec`` started, which step
-    together.
+    Parameters
+    ----------
+    name : str
+        ``"local"`` or ``"device"``: for the devices of one process; sums are made on the CPU or on the
+        device. ``"dist_sync"`` or ``"dist_device_sync"``: for the processes that ``mpiexec`` started, which
+        step together. Or the name of a class that is registered with :meth:`KVStoreBase.register`.
     """
     if not isinstance(name, str):
         raise TypeError(f"kvstore.create: name must be a string, got {name!r}")

@@ -13,9 +13,18 @@ __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorSche
 class LRScheduler:
     """Calling it with the number of updates so far gives the learning rate.
 
-    A scheduler of your own overrides ``__call__``, or ``after_warmup`` to keep the warm-up: for
-    ``warmup_steps`` updates the rate rises evenly from ``warmup_begin_lr`` to ``base_lr``, or with
-    ``warmup_mode="constant"`` stays at ``warmup_begin_lr``.
+    A scheduler of your own overrides ``__call__``, or ``after_warmup`` to keep the warm-up.
+
+    Parameters
+    ----------
+    base_lr : float
+        The learning rate to start from.
+    warmup_steps : int
+        How many updates the warm-up takes.
+    warmup_begin_lr : float
+        The learning rate in the first update of the warm-up.
+    warmup_mode : str
+        ``"linear"`` rises evenly to ``base_lr``, ``"constant"`` stays at ``warmup_begin_lr``.
     """
 
     def __init__(self, base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear"):

@@ -37,8 +37,16 @@ class EvalMetric:
     """A sum over samples and their number. A metric of your own overrides :meth:`update`.
 
     Two sums are kept: the local one, which callbacks such as Speedometer reset, and the global one of the
-    whole epoch, for which the local one stands unless ``has_global_stats``. ``output_names`` and
-    ``label_names`` are those of a module to look at; all of them unless given.
+    whole epoch.
+
+    Parameters
+    ----------
+    name : str
+        What the value is called.
+    output_names, label_names : list of str, optional
+        Which outputs and labels of a module to look at; all of them unless given.
+    has_global_stats : bool
+        Whether :meth:`update` keeps the global sum; otherwise the local one stands for it.
     """
 
     def __init__(self, name, output_names=None, label_names=None, has_global_stats=False, **kwargs):
@@ -126,7 +134,10 @@ def _pairs(name, value) -> list:
 def check_label_shapes(labels, preds, wrap=False, shape=False):
     """Raise unless there are as many labels as outputs; ``wrap`` makes lists of single arrays.
 
-    With ``shape`` the shapes of two arrays are compared instead.
+    Parameters
+    ----------
+    shape : bool
+        Whether to compare the shapes of two arrays instead.
     """
     if wrap:
         labels = labels if isinstance(labels, list | tuple) else [labels]
@@ -331,9 +342,14 @@ def _correlation(counts) -> float:
 
 @register
 class Perplexity(_PairMetric):
-    """The exponential of the mean of -log p(label), without samples whose label is ``ignore_label``.
+    """The exponential of the mean of -log p(label).
 
-    ``axis`` is that of the classes.
+    Parameters
+    ----------
+    ignore_label : int or None
+        The label of samples to leave out.
+    axis : int
+        The axis of the classes.
     """
 
     def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None):
@@ -471,8 +487,14 @@ class Caffe(Loss, takes={"name": "caffe", **_NAMES}):
 class CustomMetric(_OwnMetric):
     """A function of (label, prediction), both NumPy arrays, that gives a value or (sum, number).
 
-    It has the function's name unless one is given. With ``allow_extra_outputs`` there may be more outputs
-    than labels.
+    Parameters
+    ----------
+    feval : callable
+        The function.
+    name : str, optional
+        The function's name unless given.
+    allow_extra_outputs : bool
+        Whether there may be more outputs than labels.
     """
 
     def __init__(self, feval, name=None, allow_extra_outputs=False, output_names=None, label_names=None):

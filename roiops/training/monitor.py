@@ -19,9 +19,18 @@ def _mean_size(x):
 class Monitor:
     """Gathers a statistic of outputs, weights and gradients every ``interval`` batches.
 
-    ``stat_func`` makes it of an NDArray; unless given it is the root mean square. The start of a name must
-    match the regular expression ``pattern``. With ``sort`` results come by name; with ``monitor_all``
-    operators' inputs are looked at, too.
+    Parameters
+    ----------
+    interval : int
+        Batches between two looks.
+    stat_func : callable, optional
+        From an NDArray to the statistic; the root mean square unless given.
+    pattern : str
+        A regular expression that the start of a name must match.
+    sort : bool
+        Whether results come by name.
+    monitor_all : bool
+        Whether operators' inputs are looked at, too.
     """
 
     def __init__(self, interval, stat_func=None, pattern=".*", sort=False, monitor_all=False):

@@ -54,9 +54,14 @@ def load_mpi():
 class DistributedKVStore(KVStore):
     """A store whose sums go over all processes that ``mpiexec`` started. Made by ``kvstore.create``.
 
-    Every process calls the same methods in the same order. ``comm`` are the ranks, for what a script has to
-    tell between them. A module that trains with this store compares its weights on all ranks every
-    ``check_every`` updates; 0 never.
+    Every process calls the same methods in the same order.
+
+    Attributes
+    ----------
+    comm : mpi4py.MPI.Comm
+        The ranks, for what a script has to tell between them.
+    check_every : int
+        A module that trains with this store compares its weights on all ranks every so many updates; 0 never.
     """
 
     check_every = 100

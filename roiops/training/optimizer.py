@@ -316,7 +316,14 @@ class _MomentumRule(_ByOperator):
 class SGD(Declared, _MomentumRule, takes={"momentum": 0.0, "lazy_update": True}):
     """Stochastic gradient descent: ``m = momentum * m - lr * g; w += m`` with ``g = grad + wd * w``.
 
-    With ``lazy_update`` a row-sparse gradient changes only the rows that it has.
+    Parameters
+    ----------
+    momentum : float
+        How much of the last step the next one keeps.
+    lazy_update : bool
+        Whether a row-sparse gradient changes only the rows that it has.
+    **kwargs
+        Those of :class:`Optimizer`.
     """
 
     _master_last = True
@@ -343,7 +350,10 @@ class NAG(Declared, _MomentumRule, takes={"momentum": 0.0}):
 class Signum(Declared, _MomentumRule, takes={"learning_rate": 0.01, "momentum": 0.9, "wd_lh": 0.0}):
     """Steps of one size along the sign of the momentum.
 
-    ``wd_lh`` is weight decay that is apart from the gradient, as of Loshchilov and Hutter.
+    Parameters
+    ----------
+    wd_lh : float
+        Weight decay that is apart from the gradient, as of Loshchilov and Hutter.
     """
 
     # Without momentum there is neither clipping nor decay of the gradient, as in MXNet.
@@ -358,8 +368,14 @@ class Adam(
 ):
     """Steps by the running mean of the gradient over the root of that of its square.
 
-    ``beta1`` and ``beta2`` are how slowly the two means change; ``epsilon`` is added to the root. With
-    ``lazy_update`` a row-sparse gradient changes only the rows that it has.
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How slowly the two means change.
+    epsilon : float
+        Added to the root.
+    lazy_update : bool
+        Whether a row-sparse gradient changes only the rows that it has.
     """
 
     _operator = updates.adam_update
@@ -372,9 +388,14 @@ class Adam(
 
 @register
 class AdaGrad(Optimizer):
-    """Steps divided by the root of the sum, and ``eps``, of all squared gradients so far.
+    """Steps divided by the root of the sum of all squared gradients so far.
 
     A row-sparse gradient changes only the rows that it has, without weight decay.
+
+    Parameters
+    ----------
+    eps : float
+        Added to the sum.
     """
 
     def __init__(self, eps=1e-7, **kwargs):
@@ -412,10 +433,20 @@ class RMSProp(
         "clip_weights": None,
     },
 ):
-    """Steps divided by the root of the running mean of squared gradients and ``epsilon``.
+    """Steps divided by the root of the running mean of squared gradients.
 
-    ``gamma1`` is how slowly the mean changes. If ``centered``, the mean gradient is taken out of the squares,
-    and the steps have the momentum ``gamma2`` (Graves, 2013). Weights are cut to the size ``clip_weights``.
+    Parameters
+    ----------
+    gamma1 : float
+        How slowly the mean changes.
+    gamma2 : float
+        The momentum of the centered rule.
+    epsilon : float
+        Added under the root.
+    centered : bool
+        Whether the mean gradient is taken out of the squares, and the steps have momentum (Graves, 2013).
+    clip_weights : float, optional
+        Weights are cut to this size.
     """
 
     @property
@@ -427,7 +458,12 @@ class RMSProp(
 class AdaDelta(Declared, Optimizer, takes={"rho": 0.90, "epsilon": 1e-5}):
     """Steps of the size of former steps; it has no learning rate.
 
-    ``rho`` is how slowly the two running means change; ``epsilon`` is added under both roots.
+    Parameters
+    ----------
+    rho : float
+        How slowly the two running means change.
+    epsilon : float
+        Added under both roots.
     """
 
     _zero_states = 2
@@ -445,8 +481,12 @@ class AdaDelta(Declared, Optimizer, takes={"rho": 0.90, "epsilon": 1e-5}):
 class Adamax(Declared, Optimizer, takes={"learning_rate": 0.002, "beta1": 0.9, "beta2": 0.999}):
     """Adam with the largest gradient of late in place of the root of the mean square.
 
-    ``beta1`` and ``beta2`` are how slowly the mean changes and the largest gradient is forgotten. As in
-    MXNet, a weight whose gradients have all been zero becomes NaN.
+    As in MXNet, a weight whose gradients have all been zero becomes NaN.
+
+    Parameters
+    ----------
+    beta1, beta2 : float
+        How slowly the mean changes and the largest gradient is forgotten.
     """
 
     _zero_states = 2
@@ -469,9 +509,16 @@ class Nadam(
     Optimizer,
     takes={"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "schedule_decay": 0.004},
 ):
-    """Adam with Nesterov's momentum, which grows by ``schedule_decay``; the others are Adam's parameters.
+    """Adam with Nesterov's momentum, which grows on a schedule.
 
     As in MXNet, all weights share one running product of the momentum's schedule.
+
+    Parameters
+    ----------
+    schedule_decay : float
+        How fast the momentum grows.
+
+    The others are those of :class:`Adam`.
     """
 
     _running = ("m_schedule",)
@@ -511,8 +558,14 @@ class FTML(Declared, _ByOperator, takes={"beta1": 0.6, "beta2": 0.999, "epsilon"
 class Ftrl(_ByOperator):
     """Follow the regularized leader: weights that the gradients do not call for become exactly zero.
 
-    ``lamda1``, in MXNet's spelling, is how much a weight costs; ``beta`` is added to the root of the sum of
-    squared gradients. Of a row-sparse weight, a row-sparse gradient changes only the rows that it has.
+    Of a row-sparse weight, a row-sparse gradient changes only the rows that it has.
+
+    Parameters
+    ----------
+    lamda1 : float
+        How much a weight costs; MXNet's spelling.
+    beta : float
+        Added to the root of the sum of squared gradients.
     """
 
     _operator = updates.ftrl_update
@@ -541,8 +594,14 @@ class LAMB(
 ):
     """Adam's steps, for each array in proportion to its norm; for large batches.
 
-    The norm is taken as no less than ``lower_bound`` and no more than ``upper_bound``. With
-    ``bias_correction`` the means' start at zero is made up for. The others are Adam's parameters.
+    Parameters
+    ----------
+    lower_bound, upper_bound : float, optional
+        The array's norm is taken as no less and no more than this.
+    bias_correction : bool
+        Whether the means' start at zero is made up for.
+
+    The others are those of :class:`Adam`.
     """
 
     _operator = updates.lamb_update_phase1
@@ -562,8 +621,12 @@ def _norm(values) -> float:
 class DCASGD(Declared, Optimizer, takes={"momentum": 0.0, "lamda": 0.04}):
     """SGD that makes up for gradients of an older weight, as of Zheng and others (2017).
 
-    ``lamda``, in MXNet's spelling, is how much is made up for. (In MXNet 1.9.1 any ``momentum`` but 0 is an
-    error.)
+    Parameters
+    ----------
+    momentum : float
+        How much of the last step the next one keeps. (In MXNet 1.9.1 any but 0 is an error.)
+    lamda : float
+        How much is made up for; MXNet's spelling.
     """
 
     def create_state(self, index, weight):
@@ -609,8 +672,11 @@ class Updater:
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """The states and the update counts, as the bytes of an npz file.
 
-        With ``dump_optimizer`` the learning rate is there, too, which a program may have set. Other
-        parameters, such as the momentum, are the program's to give.
+        Parameters
+        ----------
+        dump_optimizer : bool
+            Whether the learning rate is there, too, which a program may have set. The counts always are;
+            other parameters, such as the momentum, are the program's to give.
         """
         arrays: list = []
 

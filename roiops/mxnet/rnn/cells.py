@@ -34,7 +34,12 @@ class RNNParams:
 class BaseRNNCell(steps.Cell):
     """What all cells share.
 
-    Names of nodes and variables begin with ``prefix``; ``params`` lends variables of another cell.
+    Parameters
+    ----------
+    prefix : str
+        What the names of nodes and variables begin with.
+    params : RNNParams, optional
+        Variables of another cell to share.
     """
 
     #: As those of :class:`steps.Gated`; most cells have none.
@@ -176,7 +181,10 @@ _FILLED |= {"bidirectional": False, "forget_bias": 1.0}
 class FusedRNN(Declared, init.Initializer, takes=_FILLED):
     """Fills the one array of parameters of a :class:`FusedRNNCell` as those of its cells would be filled.
 
-    ``init`` fills the weights, that of the whole network unless given; the others are those of the cell.
+    Parameters
+    ----------
+    init : Initializer or str, optional
+        Fills the weights; that of the whole network unless given.
     """
 
     def _set_up(self, init, **given):
@@ -215,8 +223,12 @@ def _parts(whole, shapes):
 class FusedRNNCell(BaseRNNCell):
     """Layers of one kind as the single operator ``RNN``; only :meth:`unroll` works.
 
-    ``mode`` is ``"lstm"``, ``"gru"``, ``"rnn_tanh"`` or ``"rnn_relu"``; ``get_next_state`` says whether
-    :meth:`unroll` gives the states, too.
+    Parameters
+    ----------
+    mode : str
+        ``"lstm"``, ``"gru"``, ``"rnn_tanh"`` or ``"rnn_relu"``.
+    get_next_state : bool
+        Whether :meth:`unroll` gives the states, too.
     """
 
     #: The cells of each mode.

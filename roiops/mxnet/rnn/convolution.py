@@ -22,9 +22,26 @@ _TAKES |= {**steps.FILLED, "activation": _LEAKY, "prefix": "", "params": None, "
 class BaseConvRNNCell(_GatedCell, takes=_TAKES):
     """What cells of convolutions share.
 
-    ``input_shape`` is the shape of one step's input, with the batch; a state has ``num_hidden`` channels. The
-    convolution of the state keeps its size, so that the sizes of ``h2h_kernel`` are odd. ``activation`` is an
-    ``act_type``, or a function of a symbol.
+    Parameters
+    ----------
+    input_shape : tuple of int
+        The shape of one step's input, with the batch.
+    num_hidden : int
+        Channels of the state.
+    h2h_kernel, h2h_dilate : (int, int)
+        The convolution of the state, which keeps its size: the kernel's sizes are odd.
+    i2h_kernel, i2h_stride, i2h_pad, i2h_dilate : (int, int)
+        The convolution of the input.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        What weights and biases are filled by; for weights, that of the whole network unless given.
+    activation : str or function
+        The activation's ``act_type``, or a function of a symbol.
+    prefix : str, optional
+        What the names of nodes and variables begin with; ``"ConvLSTM_"`` and the like unless given.
+    params : RNNParams, optional
+        Variables of another cell to share.
+    conv_layout : str
+        The layout of both convolutions.
     """
 
     _operator, _counts = "Convolution", "num_filter"

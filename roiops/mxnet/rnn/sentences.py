@@ -71,8 +71,16 @@ def encode_sentences(
 class BucketSentenceIter(DataIter):
     """Batches of coded sentences of like length; the label of each word is the next one.
 
-    They are padded with ``invalid_label`` to the lengths ``buckets``, those that fill a batch unless given.
-    ``layout`` is ``"NT"``, or ``"TN"`` with time first.
+    Parameters
+    ----------
+    sentences : list of list of int
+        The sentences.
+    buckets : list of int, optional
+        The lengths that sentences are padded to; those that fill a batch unless given.
+    invalid_label : int
+        What they are padded with.
+    layout : str
+        ``"NT"``, or ``"TN"`` with time first.
     """
 
     def __init__(

@@ -193,10 +193,16 @@ class Cell:
     ) -> tuple:
         """``length`` steps: ``(outputs, states)``.
 
-        Inputs are one array or symbol of all steps, in the layout given, or a list with one a step; so are
-        outputs, as ``merge_outputs`` says or whichever is at hand. States begin with ``begin_state``, or
-        what the method of this name gives. With ``valid_length``, the steps of each sequence, outputs after
-        them are 0 and states are those of its end.
+        Parameters
+        ----------
+        inputs : NDArray, Symbol or list of them
+            One array or symbol of all steps, in the layout given, or one a step.
+        begin_state : list, optional
+            What :meth:`begin_state` gives, unless given.
+        merge_outputs : bool, optional
+            Whether outputs are one array of all steps, or a list; whichever is at hand unless given.
+        valid_length : NDArray or Symbol, optional
+            How many steps each sequence has; outputs after them are 0, and states are those of its end.
         """
         self.reset()
         inputs, axis = as_steps(length, inputs, layout, False)

@@ -69,8 +69,12 @@ def random_crop(src, size, interp=2):
 def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
     """A part of an image of random area and proportions, resized to ``size``, and where it was.
 
-    ``area`` is the smallest share of the image's, or the smallest and the largest; ``ratio`` the smallest and
-    the largest width over height.
+    Parameters
+    ----------
+    area : float or (float, float)
+        The smallest share of the area, or the smallest and the largest.
+    ratio : (float, float)
+        The smallest and the largest width over height.
     """
     area = kwargs.pop("min_area", area)
     if kwargs:
@@ -88,10 +92,16 @@ def random_size_crop(src, size, area, ratio, interp=2, **kwargs):
 
 
 def imrotate(src, rotation_degrees, zoom_in=False, zoom_out=False) -> nd.NDArray:
-    """A float32 image turned around its middle, bilinear, with zeros where nothing is.
+    """An image turned around its middle, bilinear, with zeros where nothing is.
 
-    It is (channels, height, width), or a batch of such with one angle for all or one for each. ``zoom_in``
-    enlarges until no zeros show, ``zoom_out`` shrinks until the whole image does.
+    Parameters
+    ----------
+    src : NDArray
+        float32, (channels, height, width), or a batch of them.
+    rotation_degrees : float or NDArray
+        The angle, or one for each image of a batch.
+    zoom_in, zoom_out : bool
+        Whether to enlarge until no zeros show, or to shrink until the whole image does.
     """
     if zoom_in and zoom_out:
         raise ValueError("`zoom_in` and `zoom_out` cannot be both True")

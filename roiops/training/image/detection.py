@@ -133,9 +133,18 @@ def _pair(name, what, given):
 class DetRandomCropAug(_DetRandomAreaAug):
     """Keep a random part that shows enough of the boxes; the whole image where none is found.
 
-    The part must show more than ``min_object_covered`` of each box that it shows at all. A box of which no
-    more than ``min_eject_coverage`` is shown is dropped. Ranges are the least and the largest width over
-    height, and share of the image's area. ``max_attempts`` parts are tried.
+    Parameters
+    ----------
+    min_object_covered : float
+        The part must show more than this share of each box that it shows at all.
+    aspect_ratio_range : (float, float)
+        The least and the largest width over height.
+    area_range : (float, float)
+        The least and the largest share of the image's area.
+    min_eject_coverage : float
+        A box of which no more than this share is shown is dropped.
+    max_attempts : int
+        How many parts are tried.
     """
 
     def __init__(
@@ -217,10 +226,18 @@ def _areas(boxes):
 
 
 class DetRandomPadAug(_DetRandomAreaAug):
-    """Put the image somewhere into a larger one of the colour ``pad_val``.
+    """Put the image somewhere into a larger one of one colour.
 
-    Ranges are the least and the largest width over height of the larger image, and its area in areas of the
-    image. ``max_attempts`` sizes are tried.
+    Parameters
+    ----------
+    aspect_ratio_range : (float, float)
+        The least and the largest width over height of the larger image.
+    area_range : (float, float)
+        Its least and its largest area, in areas of the image.
+    max_attempts : int
+        How many sizes are tried.
+    pad_val : float or tuple of float
+        The colour, or its value in every channel.
     """
 
     _without_effect = 1.0
@@ -330,13 +347,17 @@ def CreateDetAugmenter(
 class ImageDetIter(ImageIter):
     """Batches of images and of the boxes in them.
 
-    The label of an image is the count of numbers that come before the first object, at least 2, the count of
-    numbers of an object, at least 5, whatever else comes before, and the objects: class, left, top, right,
-    bottom and whatever else. A batch's label has as many rows for an image as the image with the most
-    objects, with -1 where there is none.
+    The label of an image is the count of numbers that come before the first object, at least 2, the count
+    of numbers of an object, at least 5, whatever else comes before, and the objects: class, left, top,
+    right, bottom and whatever else. A batch's label has as many rows for an image as the image with the
+    most objects, with -1 where there is none.
 
-    The parameters are those of :class:`ImageIter` without ``label_width``; ``aug_list`` holds
-    :class:`DetAugmenter`, and is made by :func:`CreateDetAugmenter`.
+    Parameters
+    ----------
+    aug_list : list of DetAugmenter, optional
+        What changes the images; :func:`CreateDetAugmenter` with the further keywords unless given.
+
+    The others are those of :class:`ImageIter`.
     """
 
     def __init__(
@@ -479,10 +500,20 @@ class ImageDetIter(ImageIter):
     ):
         """Each further image with its boxes drawn into it: arrays of uint8, with blue first.
 
-        Boxes have the ``color``, red first, or random ones, and lines of this ``thickness``; the names of
-        their classes are written into them where ``id2labels`` has them. ``mean`` and ``std`` put back what
-        normalization took; True stands for ImageNet's. Values are cut to 0 to 255 if ``clip``. With
-        ``waitKey`` each image is shown with OpenCV, for so many milliseconds.
+        Parameters
+        ----------
+        color : (int, int, int), optional
+            Of the boxes, with red first; random unless given.
+        thickness : int
+            Of their lines.
+        mean, std : bool or array
+            What normalization took, put back; True for ImageNet's.
+        clip : bool
+            Whether to cut values to 0 to 255.
+        waitKey : int, optional
+            Show each image with OpenCV, for so many milliseconds.
+        id2labels : dict, optional
+            The names of the classes, to be written into the boxes.
         """
         mean, std = mean_and_std("ImageDetIter.draw_next", mean, std, np.array)
         for label, raw in self._samples():

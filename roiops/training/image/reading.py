@@ -39,10 +39,16 @@ def imread(filename, flag=1, to_rgb=True) -> nd.NDArray:
 
 
 def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
-    """The image in the bytes of a file, JPEG, PNG or whatever else Pillow reads, as uint8.
+    """The image in the bytes of a file, as uint8.
 
-    With ``flag=0`` it is grey, in one channel. Channels are red, green, blue, or without ``to_rgb`` blue,
-    green, red.
+    Parameters
+    ----------
+    buf : bytes
+        What the file holds: JPEG, PNG or whatever else Pillow reads.
+    flag : int
+        1 for colours, 0 for grey, in one channel.
+    to_rgb : bool
+        Whether channels are red, green, blue; else blue, green, red.
     """
     try:
         from PIL import Image, UnidentifiedImageError
@@ -98,11 +104,16 @@ def in_gray(image) -> np.ndarray:
 
 
 def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out=None) -> nd.NDArray:
-    """An image with a border around it, in ``out`` where that is given.
+    """An image with a border around it.
 
-    ``type`` is 0 for a border of ``values``, one for each channel, or of ``value``; 1 repeats the edge, 2
-    mirrors the image, 3 repeats it, 4 mirrors it but for the edge itself. OpenCV's flag 16 may be added: an
-    image is never taken for a part of a larger one.
+    Parameters
+    ----------
+    type : int
+        0 for a border of ``values``, one for each channel, or of ``value``; 1 repeats the edge, 2 mirrors the
+        image, 3 repeats it, 4 mirrors it but for the edge itself. OpenCV's flag 16 may be added: an image is
+        never taken for a part of a larger one.
+    out : NDArray, optional
+        Where the result goes.
     """
     _check_image("copyMakeBorder", src)
     type &= ~_ISOLATED
@@ -148,10 +159,15 @@ def _get_interp_method(interp, sizes=()) -> int:
 
 
 def imresize(src, w, h, interp=1, out=None) -> nd.NDArray:
-    """An image of height ``h`` and width ``w``, in ``out`` where that is given.
+    """An image of height ``h`` and width ``w``.
 
-    ``interp`` 0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, 4 is Lanczos' over 8 pixels;
-    9 is 3 to shrink, 2 to enlarge and 1 otherwise; 10 draws one of 0 to 4.
+    Parameters
+    ----------
+    interp : int
+        0 takes the nearest pixel, 1 is linear, 2 cubic, 3 averages areas, 4 is Lanczos' over 8 pixels; 9 is 3
+        to shrink, 2 to enlarge and 1 otherwise; 10 draws one of 0 to 4.
+    out : NDArray, optional
+        Where the result goes.
     """
     _check_image("imresize", src)
     if w < 1 or h < 1:

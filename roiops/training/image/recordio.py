@@ -23,7 +23,15 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)
 
 
 class MXRecordIO:
-    """A record file, read (``flag="r"``) or written (``"w"``) from its start to its end."""
+    """A record file, read or written from its start to its end.
+
+    Parameters
+    ----------
+    uri : str
+        The file.
+    flag : str
+        ``"r"`` to read, ``"w"`` to write.
+    """
 
     def __init__(self, uri, flag):
         if flag not in ("r", "w"):
@@ -156,7 +164,14 @@ def record_places(uri) -> list[int]:
 class MXIndexedRecordIO(MXRecordIO):
     """A record file with an index, a file of lines ``key<TAB>byte``, so that records are read in any order.
 
-    ``key_type`` makes keys of the text in the index.
+    Parameters
+    ----------
+    idx_path : str
+        The index.
+    key_type : type
+        What makes keys of the text in the index.
+
+    The others are those of :class:`MXRecordIO`.
     """
 
     def __init__(self, idx_path, uri, flag, key_type=int):
@@ -244,7 +259,12 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
 def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:
     """A record of a header and a picture: blue, green, red; or grey.
 
-    ``img_fmt`` is ``".jpg"``, of a ``quality`` from 1 to 100, or ``".png"``, from 1 to 9.
+    Parameters
+    ----------
+    quality : int
+        1 to 100 for JPEG, 1 to 9 for PNG.
+    img_fmt : str
+        ``".jpg"`` or ``".png"``.
     """
     from PIL import Image
 

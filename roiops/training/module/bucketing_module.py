@@ -17,9 +17,14 @@ __all__ = ["BucketingModule"]
 class BucketingModule(CompositeModule):
     """Chooses a network by each batch's ``bucket_key``.
 
-    ``sym_gen`` gives ``(symbol, data_names, label_names)`` for a key. That of ``default_bucket_key`` has all
-    parameters and is bound first. What follows is as for :class:`Module`: ``logger``, ``context``,
-    ``work_load_list``, ``fixed_param_names``, ``state_names``, ``group2ctxs``, ``compression_params``.
+    Parameters
+    ----------
+    sym_gen : callable
+        From a key to ``(symbol, data_names, label_names)``.
+    default_bucket_key
+        The key whose network has all parameters; it is bound first.
+    logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, compression_params
+        As for :class:`Module`.
     """
 
     def __init__(

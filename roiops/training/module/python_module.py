@@ -15,6 +15,11 @@ class PythonModule(BaseModule):
     """Base of modules without parameters: a subclass computes in ``forward`` and ``backward``.
 
     A subclass also says in ``_compute_output_shapes`` what its outputs' shapes are.
+
+    Parameters
+    ----------
+    data_names, label_names, output_names : list of str
+        Their names.
     """
 
     def __init__(self, data_names, label_names, output_names, logger=logging):
@@ -91,8 +96,12 @@ class PythonModule(BaseModule):
 class PythonLossModule(PythonModule):
     """A loss whose outputs are its data, and whose gradient is a function in Python.
 
-    ``grad_func(scores, labels)`` gives the gradient of the scores, as an array. The name of the output begins
-    with ``name``.
+    Parameters
+    ----------
+    name : str
+        What the name of the output begins with.
+    grad_func : callable
+        ``grad_func(scores, labels)`` gives the gradient of the scores, as an array.
     """
 
     def __init__(

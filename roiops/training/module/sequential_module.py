@@ -24,8 +24,12 @@ class SequentialModule(CompositeModule):
     def add(self, module, **kwargs) -> "SequentialModule":
         """Put a module at the end.
 
-        With ``take_labels=True`` it gets the labels of a batch, and its outputs are measured. With
-        ``auto_wiring=True`` the outputs before it take the names of its data, in order.
+        Parameters
+        ----------
+        take_labels : bool
+            Whether it gets the labels of a batch, and its outputs are measured.
+        auto_wiring : bool
+            Whether the outputs before it take the names of its data, in order.
         """
         known = self.META_TAKE_LABELS, self.META_AUTO_WIRING
         for key in kwargs:

@@ -100,7 +100,7 @@ def filters_of_tiles(in_group: int, firsts, room, direct) -> np.ndarray:
 
 
 def rows_of_filters(in_group: int) -> np.ndarray:
-    """The :data:`FILTERS` of tiles of ``ROWS`` filters, the last one ``low`` where that is enough."""
+    """The :data:`FILTERS` of tiles of ``ROWS`` filters, the last one of half as many where that is enough."""
     firsts = np.arange(0, in_group, ROWS)
     half = in_group - firsts <= HALF
     return filters_of_tiles(in_group, firsts, np.where(half, HALF, ROWS), np.where(half, VECTORS, FEW))
