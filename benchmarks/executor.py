@@ -165,9 +165,7 @@ def main() -> None:
         "microseconds_a_node": {name: round(value, 3) for name, value in medians.items()},
         "chain_internal_bytes": {str(layers): size for layers, size in memory.items()},
     }
-    folder = RESULTS
-    folder.mkdir(exist_ok=True)
-    (folder / "executor.json").write_text(json.dumps(record, indent=2) + "\n")
+    (RESULTS / "executor.json").write_text(json.dumps(record, indent=2) + "\n")
     lines = [
         "# Executor overhead",
         "",
@@ -182,7 +180,7 @@ def main() -> None:
         "|---|---|",
         *[f"| {layers} layers | {size:,} bytes |" for layers, size in memory.items()],
     ]
-    (folder / "executor.md").write_text("\n".join(lines) + "\n")
+    (RESULTS / "executor.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
 

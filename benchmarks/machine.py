@@ -4,8 +4,10 @@ import os
 import platform
 from pathlib import Path
 
-#: Where benchmarks write: ``BENCHMARK_RESULTS`` names a folder beside ``results/`` for another processor.
-RESULTS = Path(__file__).resolve().parent / "results" / os.environ.get("BENCHMARK_RESULTS", "")
+#: The results that pages are made of, and where benchmarks write: for another processor
+#: ``BENCHMARK_RESULTS`` names a folder in there.
+MAIN_RESULTS = Path(__file__).resolve().parent / "results"
+RESULTS = MAIN_RESULTS / os.environ.get("BENCHMARK_RESULTS", "")
 RESULTS.mkdir(exist_ok=True)
 
 #: Vector instructions by their flag in Linux's list, the widest first.

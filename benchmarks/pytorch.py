@@ -31,7 +31,7 @@ sys.modules["pytorch"] = None
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torchvision  # noqa: E402
-from machine import RESULTS, processor  # noqa: E402
+from machine import MAIN_RESULTS, RESULTS, processor  # noqa: E402
 from roi_workloads import WORKLOADS, Workload  # noqa: E402
 
 import roiops.torch  # noqa: E402
@@ -333,7 +333,7 @@ def save(path, rows, peaks) -> dict:
         )
     path.write_text(json.dumps(report, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(report))
-    if path == PATH:
+    if path == MAIN_RESULTS / PATH.name:
         write_into_page(report)
     return report
 

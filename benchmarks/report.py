@@ -11,7 +11,7 @@ import operators
 import ways
 import zoo
 import zoo_engines
-from machine import RESULTS
+from machine import MAIN_RESULTS
 from roi_start import table_of_bars
 from roi_workloads import WORKLOADS
 
@@ -54,7 +54,7 @@ ZOO_WORDS = zoo.RATIO_WORDS + " Of a group it is the geometric mean; the least i
 
 
 def read(name: str) -> dict | None:
-    path = RESULTS / f"{name}.json"
+    path = MAIN_RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 

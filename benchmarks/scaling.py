@@ -82,9 +82,7 @@ def main() -> None:
         f"{ROIS} ROIs and {CHANNELS} channels where they do not vary (1024 channels for the threads).",
         "rows": rows,
     }
-    target = RESULTS / "scaling.json"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "scaling.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

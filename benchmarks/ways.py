@@ -8,7 +8,7 @@ import datetime
 import json
 import math
 
-from machine import RESULTS, processor
+from machine import MAIN_RESULTS, RESULTS, processor
 
 PATH = RESULTS / "ways.json"
 #: What processors with registers of so many float32 numbers are called.
@@ -57,9 +57,9 @@ def record(lanes: int, rows: dict) -> None:
 
 def report(others: dict) -> str:
     """All that is kept, a table for each job. ``others``: folders of results beside these, by processor."""
-    parts, kept = [], json.loads(PATH.read_text())
+    parts, kept = [], json.loads((MAIN_RESULTS / PATH.name).read_text())
     for folder, name in others.items():
-        path = PATH.parent / folder / PATH.name
+        path = MAIN_RESULTS / folder / PATH.name
         for job, columns in json.loads(path.read_text()).items() if path.exists() else ():
             kept[job] |= {f"{name}, {lanes}": each for lanes, each in columns.items()}
     for job, columns in kept.items():
