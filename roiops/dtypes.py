@@ -2,7 +2,19 @@
 
 import numpy as np
 
-__all__ = ["BFLOAT16", "DTYPES", "NAMES", "NUM_BEFORE_2", "as_scalar", "name_of", "stored", "wide"]
+from .errors import DTypeError
+
+__all__ = [
+    "BFLOAT16",
+    "DTYPES",
+    "NAMES",
+    "NUM_BEFORE_2",
+    "as_scalar",
+    "name_of",
+    "number_type",
+    "stored",
+    "wide",
+]
 
 NAMES = (
     "float32",
@@ -25,6 +37,18 @@ DTYPES = frozenset(map(np.dtype, NAMES))
 
 #: bfloat16. NumPy has none, so arrays hold its bits as uint16, and this dtype says what they mean.
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])
+
+
+def number_type(what: str, dtype) -> np.dtype:
+    """The dtype that a user gives for ``what``, in this machine's order of bytes; one that MXNet has."""
+    try:
+        found = np.dtype(dtype).newbyteorder("=")
+    except (TypeError, SyntaxError):  # the latter of "i4,(2"
+        found = None
+    if found not in DTYPES:
+        got = repr(dtype) if found is None else found
+        raise DTypeError(f"{what} must be one of {', '.join(NAMES)}, got {got}")
+    return found
 
 
 def name_of(dtype) -> str:

@@ -20,7 +20,7 @@ ALLOWED = {
     "random": {"errors"},
     "shapes": set(),
     "recording": set(),
-    "dtypes": set(),
+    "dtypes": {"errors"},
     "context": {"errors"},
     "processors": {"errors"},
     "params": {"errors", "dtypes"},
@@ -56,7 +56,7 @@ ALLOWED = {
     "graph.fuse": {"graph.program"},
     "graph.parts": {"graph.plan"},
     "graph.executor": {
-        *("errors", "context", "random", "shapes", "operators", "ndarray", "compiling"),
+        *("errors", "context", "random", "shapes", "dtypes", "operators", "ndarray", "compiling"),
         *("graph.nodes", "graph.plan", "graph.program", "graph.memory", "graph.fuse", "graph.parts"),
         *("graph.placement", "graph.common"),
     },

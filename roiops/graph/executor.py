@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import compiling, random
 from ..context import Context, current_context
+from ..dtypes import number_type
 from ..errors import DTypeError, GraphError, InputError, MXNetError, ShapeError, nearest
 from ..ndarray import NDArray
 from ..ndarray import device as devices
@@ -846,7 +847,7 @@ def simple_bind(
     if missing:
         listed = ", ".join(f"{node.name}: {graph.format_shape(shapes[id(node)][0])}" for node in missing)
         raise ShapeError(f"simple_bind: give the shapes of these too, or more of the others: {listed}")
-    types = {n: graph.number_type(f"simple_bind: type_dict of {n}", t) for n, t in (type_dict or {}).items()}
+    types = {n: number_type(f"simple_bind: type_dict of {n}", t) for n, t in (type_dict or {}).items()}
     types = graph.infer_types(order, types, np.float32)
     names = [node.name for node in graph.argument_nodes(order)]
     requests = parse_grad_req(grad_req, names)

@@ -327,14 +327,6 @@ def _parse_type(text: str, variable: str) -> np.dtype | None:
     return np.dtype(text)
 
 
-def number_type(what: str, dtype) -> np.dtype:
-    """The dtype that a user gives for ``what``."""
-    try:
-        return np.dtype(dtype)
-    except TypeError:
-        raise DTypeError(f"{what} must be one of {', '.join(dtypes.NAMES)}, got {dtype!r}") from None
-
-
 def infer_types(order, given: dict[str, np.dtype], default=None) -> dict[int, list]:
     """Dtypes of every node's outputs, by ``id(node)``; variables that nothing decides get ``default``."""
     types = {}

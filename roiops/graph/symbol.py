@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import dtypes, registry
-from ..errors import DTypeError, FormatError, GraphError, InputError, nearest
+from ..errors import FormatError, GraphError, InputError, nearest
 from ..ndarray import files
 from ..ndarray.html import table
 from ..shapes import from_user, to_user
@@ -250,7 +250,7 @@ class Symbol:
 
     def infer_type_partial(self, *args, **kwargs):
         """As :meth:`infer_type`, with None for what is not decided."""
-        order, given = self._given("infer_type", args, kwargs, graph.number_type)
+        order, given = self._given("infer_type", args, kwargs, dtypes.number_type)
         types = graph.infer_types(order, given)
         return self._lists(order, types, lambda dtype: None if dtype is None else dtype.type)
 
@@ -672,10 +672,7 @@ def _entries(node: Node, positional, named) -> list:
 
 def _type_code(variable: str, dtype) -> str:
     """MXNet's number for a dtype, as text."""
-    found = graph.number_type(f"Variable({variable}): dtype", dtype).name
-    if found not in dtypes.NAMES:
-        raise DTypeError(f"Variable({variable}): dtype must be one of {', '.join(dtypes.NAMES)}, got {found}")
-    return str(dtypes.NAMES.index(found))
+    return str(dtypes.NAMES.index(dtypes.number_type(f"Variable({variable}): dtype", dtype).name))
 
 
 def _shape_text(variable: str, shape) -> str:

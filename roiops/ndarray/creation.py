@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from ..context import Context, current_context
-from ..dtypes import DTYPES, as_scalar
+from ..dtypes import as_scalar, number_type
 from ..errors import DTypeError, ParamError, ShapeError
 from ..shapes import is_np_shape
 from . import device
@@ -38,13 +38,7 @@ def _place(host: np.ndarray, ctx: Context | None) -> NDArray:
 
 
 def _dtype(dtype) -> np.dtype:
-    try:
-        dtype = np.dtype("float32" if dtype is None else dtype)
-    except TypeError:
-        raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {dtype!r}") from None
-    if dtype not in DTYPES:
-        raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {dtype}")
-    return dtype
+    return number_type("NDArray: dtype", "float32" if dtype is None else dtype)
 
 
 def _shape(shape) -> tuple[int, ...]:

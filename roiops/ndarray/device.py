@@ -7,8 +7,8 @@ import numpy as np
 
 from .. import context
 from ..context import Context
-from ..dtypes import BFLOAT16, DTYPES
-from ..errors import DeviceError, DTypeError
+from ..dtypes import BFLOAT16, number_type
+from ..errors import DeviceError
 from ..kernels import memory
 
 
@@ -130,8 +130,7 @@ def export(raw, dtype: np.dtype | None = None):
 
 def readable(array: np.ndarray) -> np.ndarray:
     """A NumPy array as kernels can take it: itself, or a copy where its bytes are swapped or misaligned."""
-    if array.dtype.newbyteorder("=") not in DTYPES:
-        raise DTypeError(f"NDArray: dtype must be one of MXNet's number types, got {array.dtype}")
+    native = number_type("NDArray: dtype", array.dtype)
     if array.dtype.isnative and array.flags.aligned:
         return array
-    return array.astype(array.dtype.newbyteorder("="), order="C")
+    return array.astype(native, order="C")

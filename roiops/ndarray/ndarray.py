@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import registry
 from ..context import Context, cpu
-from ..dtypes import BFLOAT16, as_scalar
+from ..dtypes import BFLOAT16, as_scalar, number_type
 from ..errors import DeviceError, DTypeError, InputError, ShapeError
 from ..recording import current
 from . import device
@@ -203,7 +203,7 @@ class NDArray:
 
     def astype(self, dtype, copy: bool = True) -> "NDArray":
         """A copy of another dtype; with ``copy=False``, this array where it has that dtype already."""
-        dtype = np.dtype(dtype)
+        dtype = number_type("NDArray.astype: dtype", dtype)
         if not copy and dtype == self.data.dtype:
             return self
         result = NDArray(device.empty(self.shape, dtype, self._context), self._context)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import NAMES
+from ..dtypes import NAMES, number_type
+from ..errors import DTypeError
 
 __all__ = ["MOST_ARRAYS", "REQUIRED", "Field", "dtype", "enum", "floats", "optional", "shape"]
 
@@ -220,13 +221,12 @@ class _DType(_Kind):
             value = value.strip()
             if value.isdigit():  # very old files hold MXNet's type code
                 value = NAMES[int(value)] if int(value) < len(NAMES) else None
-        try:
-            found = np.dtype(value)
-        except SyntaxError:  # NumPy's, of "i4,(2"
-            raise ValueError from None
-        if value is None or found.name not in NAMES:
+        if value is None:
             raise ValueError
-        return found.newbyteorder("=")
+        try:
+            return number_type(self.text, value)
+        except DTypeError:
+            raise ValueError from None
 
     def format(self, value):
         return value.name

@@ -182,7 +182,7 @@ def test_save_refuses_what_is_not_arrays(data, text, tmp_path):
 
 
 def test_save_refuses_complex_numbers(tmp_path):
-    with pytest.raises(DTypeError, match="dtype must be one of MXNet's number types, got complex128"):
+    with pytest.raises(DTypeError, match=r"dtype must be one of float32, .*, got complex128"):
         nd.save(tmp_path / "x", [np.ones(2, complex)])
 
 
