@@ -9,13 +9,12 @@ import math
 import numpy as np
 
 from ....kernels import rules as r
-from ...lowering import lowers
 from .pooling import (
     BoxAxis,
     axis_of_boxes,
     channels_first,
+    lowers_sound_boxes,
     mean_in_boxes,
-    on_sound_rows,
     one_ratio,
     plain_align,
     positions_of_samples,
@@ -54,7 +53,8 @@ def _crossed(g, y, x):
 # -- boxes that turn -------------------------------------------------------------------------------------
 
 
-def _turned(g, node, data, rows):
+@lowers_sound_boxes("_contrib_RROIAlign", "ROIAlignRotated")
+def turned_align(g, node, data, rows):
     """The means over the bins of turned boxes."""
     p, rules = node.params, node.params.row.rules
     scale = np.float32(the_geometry().scale_of(rules, p.spatial_scale, np.float32))
@@ -87,54 +87,43 @@ def _turned(g, node, data, rows):
     return _sum_of_points(g, data, _image(g, rows), y, x, share_v * share_u)
 
 
-@lowers("_contrib_RROIAlign", "ROIAlignRotated", as_function=True)
-def turned_align(g, node, data, rois):
-    (channels,) = node.fixed(data, 1)
-    shape = (channels, *node.prop.pooled_size)
-    return on_sound_rows(g, node, rois, shape, lambda rows, places: _turned(g, node, data, rows))
-
-
-@lowers("RiROIAlign", as_function=True)
-def turned_align_with_orientations(g, node, data, rois):
+@lowers_sound_boxes("RiROIAlign")
+def turned_align_with_orientations(g, node, data, rows):
     """Each orientation of a turned box lies between two: a product with a small matrix for each box."""
     (channels,) = node.fixed(data, 1)
     pooled, count = node.prop.pooled_size, node.params.num_orientations
-
-    def pool(rows, places):
-        bins = _turned(g, node, data, rows)
-        angle = g.cast(g.slice(rows, 1, 5, 6), np.float64)
-        turns = g.cast(angle * float(count) / (2 * math.pi), np.float32)
-        whole = g.Floor(turns)
-        far = g.unsqueeze(turns - whole, 2)
-        each = np.arange(count, dtype=np.int64)
-        one = g.Mod(each[None] - g.cast(whole, np.int64), np.int64(count))
-        two = g.Mod(one + np.int64(1), np.int64(count))
-        near_of, far_of = (
-            g.cast(g.unsqueeze(which, 2).equals(each[None, None]), np.float32) for which in (one, two)
-        )
-        matrix = g.cast(near_of * (np.float32(1) - far) + far_of * far, data.dtype)
-        bins = g.reshape(bins, -1, channels // count, count, pooled[0] * pooled[1])
-        return g.reshape(g.MatMul(g.unsqueeze(matrix, 1), bins), -1, channels, *pooled)
-
-    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+    bins = turned_align(g, node, data, rows)
+    angle = g.cast(g.slice(rows, 1, 5, 6), np.float64)
+    turns = g.cast(angle * float(count) / (2 * math.pi), np.float32)
+    whole = g.Floor(turns)
+    far = g.unsqueeze(turns - whole, 2)
+    each = np.arange(count, dtype=np.int64)
+    one = g.Mod(each[None] - g.cast(whole, np.int64), np.int64(count))
+    two = g.Mod(one + np.int64(1), np.int64(count))
+    near_of, far_of = (
+        g.cast(g.unsqueeze(which, 2).equals(each[None, None]), np.float32) for which in (one, two)
+    )
+    matrix = g.cast(near_of * (np.float32(1) - far) + far_of * far, data.dtype)
+    bins = g.reshape(bins, -1, channels // count, count, pooled[0] * pooled[1])
+    return g.reshape(g.MatMul(g.unsqueeze(matrix, 1), bins), -1, channels, *pooled)
 
 
 # -- normalised boxes ------------------------------------------------------------------------------------
 
 
-@lowers("CropAndResize", as_function=True)
-def crop_and_resize(g, node, data, rois):
+@lowers_sound_boxes("CropAndResize")
+def crop_and_resize(g, node, data, rows):
     if not node.params.channels_last:
-        return _crop_planes(g, node, data, rois, *node.fixed(data, 1))
+        return _crop_planes(g, node, data, rows)
     planes = g.Transpose(data, perm=[0, 3, 1, 2])
     planes.shape = tuple(data.shape[axis] for axis in (0, 3, 1, 2))
-    return g.Transpose(_crop_planes(g, node, planes, rois, *node.fixed(data, 3)), perm=[0, 2, 3, 1])
+    return g.Transpose(_crop_planes(g, node, planes, rows), perm=[0, 2, 3, 1])
 
 
-def _crop_planes(g, node, data, rois, channels):
+def _crop_planes(g, node, data, rows):
     pooled, rules = node.prop.pooled_size, node.params.row.rules
 
-    def axis(rows, number):
+    def axis(number):
         """The points on an axis, (rois, bins), their distance, and which lie on the map."""
         low, high = (g.cast(g.slice(rows, 1, k, k + 1), np.float32) for k in (number + 1, number + 3))
         last, bins = _last(g, data, 2 + number), pooled[number]
@@ -145,22 +134,19 @@ def _crop_planes(g, node, data, rois, channels):
             points = low * last + step * np.arange(bins, dtype=np.float32)[None]
         return points, step, (points >= np.float32(0)) & (points <= last)
 
-    def pool(rows, places):
-        (y, step_y, in_y), (x, step_x, in_x) = axis(rows, 0), axis(rows, 1)
-        if rules.border == r.INSIDE_NEAREST:
-            found = _nearest(g, data, _image(g, rows), y, x)
-        else:
-            ends = []
-            for points, step, bins in ((y, step_y, pooled[0]), (x, step_x, pooled[1])):
-                near = g.slice(points, 1, 0, 1) - step * np.float32(0.5) + np.float32(0.5)
-                ends.append((near, near + step * np.float32(bins)))
-            (y1, y2), (x1, x2) = ends
-            boxes = g.Concat(x1, y1, x2, y2, axis=1)
-            found = roi_align(g, data, boxes, _image(g, rows), pooled)
-        inside = g.unsqueeze(in_y, 1, 3) & g.unsqueeze(in_x, 1, 2)
-        return g.Where(inside, found, np.array(node.params.extrapolation_value, data.dtype))
-
-    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+    (y, step_y, in_y), (x, step_x, in_x) = axis(0), axis(1)
+    if rules.border == r.INSIDE_NEAREST:
+        found = _nearest(g, data, _image(g, rows), y, x)
+    else:
+        ends = []
+        for points, step, bins in ((y, step_y, pooled[0]), (x, step_x, pooled[1])):
+            near = g.slice(points, 1, 0, 1) - step * np.float32(0.5) + np.float32(0.5)
+            ends.append((near, near + step * np.float32(bins)))
+        (y1, y2), (x1, x2) = ends
+        boxes = g.Concat(x1, y1, x2, y2, axis=1)
+        found = roi_align(g, data, boxes, _image(g, rows), pooled)
+    inside = g.unsqueeze(in_y, 1, 3) & g.unsqueeze(in_x, 1, 2)
+    return g.Where(inside, found, np.array(node.params.extrapolation_value, data.dtype))
 
 
 def _nearest(g, data, image, y, x):
@@ -178,14 +164,13 @@ def _nearest(g, data, image, y, x):
 # -- bins without samples --------------------------------------------------------------------------------
 
 
-@lowers("PrROIPooling", as_function=True)
-def precise_pooling(g, node, data, rois):
+@lowers_sound_boxes("PrROIPooling")
+def precise_pooling(g, node, data, rows):
     """Between two whole pixels the surface is flat along each axis: its mean there is its value half way."""
-    (channels,) = node.fixed(data, 1)
     p, rules, pooled = node.params, node.params.row.rules, node.prop.pooled_size
     padded = g.Pad(data, g.ints(0, 0, 1, 1, 0, 0, 1, 1))
 
-    def segments(rows, number):
+    def segments(number):
         """Where the middles of the segments of the bins are, and their shares, (rois, bins, segments)."""
         axis = axis_of_boxes(g, rules, rows, number, data, pooled[number], 0, p.spatial_scale)
         size = axis.length / np.float32(axis.bins)
@@ -201,73 +186,60 @@ def precise_pooling(g, node, data, rois):
         whole = g.Where(whole > np.float32(0), whole, np.float32(1))
         return (near + far) * np.float32(0.5), g.Max(far - near, np.float32(0)) / whole
 
-    def pool(rows, places):
-        (y, share_y), (x, share_x) = segments(rows, 0), segments(rows, 1)
-        (y, x), (share_y, share_x) = _crossed(g, y, x), _crossed(g, share_y, share_x)
-        one = np.float32(1)
-        return _sum_of_points(g, padded, _image(g, rows), y + one, x + one, share_y * share_x)
-
-    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+    (y, share_y), (x, share_x) = segments(0), segments(1)
+    (y, x), (share_y, share_x) = _crossed(g, y, x), _crossed(g, share_y, share_x)
+    one = np.float32(1)
+    return _sum_of_points(g, padded, _image(g, rows), y + one, x + one, share_y * share_x)
 
 
 # -- bins that move --------------------------------------------------------------------------------------
 
 
-@lowers("DeformROIPooling", as_function=True)
-def deform_roi_pooling(g, node, data, rois, offset):
+@lowers_sound_boxes("DeformROIPooling")
+def deform_roi_pooling(g, node, data, rows, offset):
     """``RoiAlign`` of each bin."""
-    (channels,) = node.fixed(data, 1)
     p, rules, pooled = node.params, node.params.row.rules, node.prop.pooled_size
     ratio = one_ratio(node, p.sampling_ratio)
-
-    def pool(rows, places):
-        moves = g.cast(offset if places is None else g.GatherND(offset, places), np.float32)
-        ends = []
-        for number in range(2):
-            axis = axis_of_boxes(g, rules, rows, number, data, pooled[number], 0, p.spatial_scale)
-            size = axis.length / np.float32(axis.bins)
-            origin = axis.start + size * np.arange(axis.bins, dtype=np.float32)[None]
-            new = 2 - number
-            moved = g.column(moves, 1 - number, axis=1) * np.float32(p.gamma) * g.unsqueeze(axis.length, 2)
-            low = g.unsqueeze(origin, new) + moved + np.float32(0.5)  # RoiAlign takes half a pixel off
-            size = g.unsqueeze(size, 2)
-            if ratio <= 0:  # as many samples as from the size itself, however the end of the bin is rounded
-                count, margin = g.Ceil(size), (g.Abs(low) + g.Abs(size)) * np.float32(2**-22)
-                size = g.Min(g.Max(size, count - np.float32(1) + margin), count - margin)
-            ends.append((low, low + size))
-        image = g.unsqueeze(_image(g, rows), 1, 2)
-        return channels_first(g, mean_in_boxes(g, data, image, *ends, 3, ratio))
-
-    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
+    moves, ends = g.cast(offset, np.float32), []
+    for number in range(2):
+        axis = axis_of_boxes(g, rules, rows, number, data, pooled[number], 0, p.spatial_scale)
+        size = axis.length / np.float32(axis.bins)
+        origin = axis.start + size * np.arange(axis.bins, dtype=np.float32)[None]
+        new = 2 - number
+        moved = g.column(moves, 1 - number, axis=1) * np.float32(p.gamma) * g.unsqueeze(axis.length, 2)
+        low = g.unsqueeze(origin, new) + moved + np.float32(0.5)  # RoiAlign takes half a pixel off
+        size = g.unsqueeze(size, 2)
+        if ratio <= 0:  # as many samples as from the size itself, however the end of the bin is rounded
+            count, margin = g.Ceil(size), (g.Abs(low) + g.Abs(size)) * np.float32(2**-22)
+            size = g.Min(g.Max(size, count - np.float32(1) + margin), count - margin)
+        ends.append((low, low + size))
+    image = g.unsqueeze(_image(g, rows), 1, 2)
+    return channels_first(g, mean_in_boxes(g, data, image, *ends, 3, ratio))
 
 
 # -- several maps ----------------------------------------------------------------------------------------
 
 
-@lowers("MultiScaleROIAlign", as_function=True)
-def multi_scale_align(g, node, *inputs):
+@lowers_sound_boxes("MultiScaleROIAlign", boxes=-1)
+def multi_scale_align(g, node, *maps_and_rows):
     """``RoiAlign`` of the boxes of each level."""
-    *maps, rois = inputs
+    *maps, rows = maps_and_rows
     (channels,) = node.fixed(maps[0], 1)
     p, pooled, rules = node.params, node.prop.pooled_size, node.params.row.rules
     ratio = one_ratio(node, p.sampling_ratio)
     first, size, inside, added, count = node.prop.op(p).levels
-
-    def pool(rows, places):
-        x1, y1, x2, y2 = (g.cast(g.column(rows, k, axis=1), np.float32) for k in range(1, 5))
-        area = (x2 - x1) * (y2 - y1)
-        side = g.Sqrt(g.Max(area, np.float32(0))) / np.float32(size) + np.float32(inside)
-        # In float64, so that sizes on the border between two levels fall to the same side.
-        level = g.cast(g.Log(g.cast(side, np.float64)) / math.log(2), np.float32) + np.float32(first)
-        level = g.Floor(level + np.float32(added))
-        level = g.Where(
-            side > np.float32(0), g.Max(g.Min(level, np.float32(count - 1)), np.float32(0)), np.float32(0)
-        )
-        out = zeros_for_rows(g, rows, (channels, *pooled), maps[0].dtype)
-        for k, (data, scale) in enumerate(zip(maps, p.spatial_scales, strict=True)):
-            here = g.places(level.equals(np.float32(k)) & (area >= np.float32(0)))
-            found = plain_align(g, rules, data, g.GatherND(rows, here), pooled, ratio, float(scale))
-            out = g.ScatterND(out, here, found)
-        return out
-
-    return on_sound_rows(g, node, rois, (channels, *pooled), pool, which=-1)
+    x1, y1, x2, y2 = (g.cast(g.column(rows, k, axis=1), np.float32) for k in range(1, 5))
+    area = (x2 - x1) * (y2 - y1)
+    side = g.Sqrt(g.Max(area, np.float32(0))) / np.float32(size) + np.float32(inside)
+    # In float64, so that sizes on the border between two levels fall to the same side.
+    level = g.cast(g.Log(g.cast(side, np.float64)) / math.log(2), np.float32) + np.float32(first)
+    level = g.Floor(level + np.float32(added))
+    level = g.Where(
+        side > np.float32(0), g.Max(g.Min(level, np.float32(count - 1)), np.float32(0)), np.float32(0)
+    )
+    out = zeros_for_rows(g, rows, (channels, *pooled), maps[0].dtype)
+    for k, (data, scale) in enumerate(zip(maps, p.spatial_scales, strict=True)):
+        here = g.places(level.equals(np.float32(k)) & (area >= np.float32(0)))
+        found = plain_align(g, rules, data, g.GatherND(rows, here), pooled, ratio, float(scale))
+        out = g.ScatterND(out, here, found)
+    return out

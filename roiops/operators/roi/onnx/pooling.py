@@ -11,7 +11,6 @@ import numpy as np
 
 from ....kernels import rules as r
 from ...lowering import lowers
-from ..dialects import find
 
 #: Operators that never give a row that is to be ignored.
 _SOUND = {"_contrib_Proposal", "_contrib_MultiProposal"}
@@ -28,21 +27,37 @@ def the_geometry():
 # -- rows, frames and bins -------------------------------------------------------------------------------
 
 
-def on_sound_rows(g, node, rois, shape, pool, which=1):
-    """``pool(rows, places)`` for the rows that name an image and are finite, zeros for the others.
+def lowers_sound_boxes(*names: str, boxes: int = 1):
+    """Decorator: the function lowers these operators, for boxes that name an image and are finite.
 
-    ``places`` is None where all rows are sound, else their numbers, (count, 1); input ``which`` is boxes.
+    It gets the inputs of the operator: the maps, then from number ``boxes`` on what has a row for each box,
+    of which it sees the sound ones. The outputs of the others are zeros.
     """
-    if node.sources[which] in _SOUND:
-        return pool(rois, None)
-    if rois.dtype.kind in "iu":
-        rois = g.cast(rois, np.float32)
-    # A sum of magnitudes is finite where all of them are, short of overflow.
-    extent = g.reduce("Sum", g.Abs(g.slice(rois, 1, 1)), [1])
-    sound = (g.column(rois, 0, axis=1) > -1) & (extent < np.array(np.inf, rois.dtype))
-    places = g.places(sound)
-    found = pool(g.GatherND(rois, places), places)
-    return g.ScatterND(zeros_for_rows(g, rois, shape, found.dtype), places, found)
+
+    def decorate(pool):
+        @lowers(*names, as_function=True)
+        def pool_sound_boxes(g, node, *inputs):
+            if node.sources[boxes] in _SOUND:
+                return pool(g, node, *inputs)
+            maps, (rois, *others) = inputs[:boxes], inputs[boxes:]
+            if rois.dtype.kind in "iu":
+                rois = g.cast(rois, np.float32)
+            # A sum of magnitudes is finite where all of them are, short of overflow.
+            extent = g.reduce("Sum", g.Abs(g.slice(rois, 1, 1)), [1])
+            sound = (g.column(rois, 0, axis=1) > -1) & (extent < np.array(np.inf, rois.dtype))
+            places = g.places(sound)
+            sound_boxes = [g.GatherND(each, places) for each in (rois, *others)]
+            for each, whole in zip(sound_boxes, inputs[boxes:], strict=True):
+                each.shape = (-1, *whole.shape[1:])
+            found = pool(g, node, *maps, *sound_boxes)
+            shape = node.shapes[0][1:]
+            if -1 in shape:
+                node.fixed(maps[0])
+            return g.ScatterND(zeros_for_rows(g, rois, shape, found.dtype), places, found)
+
+        return pool
+
+    return decorate
 
 
 def zeros_for_rows(g, rows, shape, dtype):
@@ -313,60 +328,35 @@ def plain_align(g, rules, data, rows, pooled, ratio, scale):
     return roi_align(g, data, boxes, image, pooled, ratio, scale, mode, half_pixel=bool(rules.shift))
 
 
-def _separable(g, node, data, rois, pooled):
-    p = node.params
-    geometry = the_geometry()
+@lowers_sound_boxes("_contrib_ROIAlign", "ROIAlign", "ROIPooling", "_contrib_PSROIPooling", "PSROIAlign")
+def separable(g, node, data, rows):
+    p, pooled = node.params, node.prop.pooled_size
     row, ratio = p.row, p.ratio
     rules = row.rules
-    scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
-    channels = node.shapes[0][1]
+    scale = the_geometry().scale_of(rules, p.spatial_scale, np.float32)
     # Bins whose number of samples follows from the box cannot be averaged sample by sample: boxes differ.
     plain = rules.channels == r.SAME_CHANNEL and rules.rounding != r.ROUNDED_BEFORE_SCALING
     mean = rules.samples == r.CENTRES and rules.reduction == r.MEAN_OF_ALL
     align = plain and (mean or rules.samples == r.CORNERS)  # the latter is ONNX's own maximum
     if mean or align:
         one_ratio(node, ratio)
-
-    def pool(rows, places):
-        if align and (rules.shift, rules.least) in ((0.5, -np.inf), (0.0, 1.0)):
-            return plain_align(g, rules, data, rows, pooled, ratio[0], float(scale))
-        if row.name in ("ROIPooling/mxnet", "ROIPooling/torchvision"):
-            return g.MaxRoiPool(
-                data, g.cast(rows, data.dtype), pooled_shape=pooled, spatial_scale=float(scale)
-            )
-        return _pool(g, node, rules, data, rows, pooled, scale)
-
-    return on_sound_rows(g, node, rois, (channels, *pooled), pool)
-
-
-@lowers(
-    "_contrib_ROIAlign", "ROIAlign", "ROIPooling", "_contrib_PSROIPooling", "PSROIAlign", as_function=True
-)
-def separable(g, node, data, rois):
-    return _separable(g, node, data, rois, node.prop.pooled_size)
+    if align and (rules.shift, rules.least) in ((0.5, -np.inf), (0.0, 1.0)):
+        return plain_align(g, rules, data, rows, pooled, ratio[0], float(scale))
+    if row.name in ("ROIPooling/mxnet", "ROIPooling/torchvision"):
+        return g.MaxRoiPool(data, g.cast(rows, data.dtype), pooled_shape=pooled, spatial_scale=float(scale))
+    return _pool(g, node, rules, data, rows, pooled, scale)
 
 
 # -- bins that move --------------------------------------------------------------------------------------
 
 
-@lowers("_contrib_DeformablePSROIPooling", as_function=True)
-def deformable_psroi_pooling(g, node, data, rois, trans=None):
-    shape = (node.params.output_dim, *node.prop.pooled_size)
-    classes = 1 if trans is None else node.fixed(trans, 1)[0] // 2
-
-    def pool(rows, places):
-        moves = trans if trans is None or places is None else g.GatherND(trans, places)
-        return moved_bins(g, node.params, data, rows, moves, classes)
-
-    return on_sound_rows(g, node, rois, shape, pool)
-
-
-def moved_bins(g, p, data, rows, trans, classes):
+@lowers_sound_boxes("_contrib_DeformablePSROIPooling")
+def deformable_psroi_pooling(g, node, data, rows, trans=None):
     """``RoiAlign`` of each bin, whose samples are but shifted; bins that leave the map sample by sample."""
-    geometry = the_geometry()
-    rules = find("contrib.DeformablePSROIPooling", "", "avg").rules
+    p, rules = node.params, node.params.row.rules
+    classes = 1 if trans is None else node.fixed(trans, 1)[0] // 2
     bins, samples = p.pooled_size, p.sample_per_part
-    scale = geometry.scale_of(rules, p.spatial_scale, np.float32)
+    scale = the_geometry().scale_of(rules, p.spatial_scale, np.float32)
     axes = [axis_of_boxes(g, rules, rows, number, data, bins, samples, scale) for number in range(2)]
     groups = [(p.group_size, np.array([i * p.group_size // bins for i in range(bins)], np.int64))] * 2
     # Score maps are (class, channel of the class, row group, column group).
