@@ -5,6 +5,7 @@ kernels that are asked for each result by itself, :class:`WholeOperator` for ker
 results in one go, whether somebody wants them or not.
 """
 
+import functools
 import math
 from types import NoneType
 
@@ -20,8 +21,9 @@ class DenseOperator(Operator):
     """An operator that computes on dense arrays only, and never sees a request.
 
     Strided and float16 arrays are copied to scratch that is kept from call to call (float16 becomes
-    float32), results are copied back or added as requested. Subclasses override :meth:`compute` and
-    :meth:`gradient`; a result that nobody wants is None there, every other one is to be written.
+    float32), results are copied back or added as requested. Subclasses override :meth:`compute` or
+    :meth:`bind`, and :meth:`gradient`; a result that nobody wants is None there, every other one is to be
+    written.
     """
 
     def __init__(self, params, **worked_out):
@@ -33,7 +35,13 @@ class DenseOperator(Operator):
 
     def compute(self, ctx, in_data, out_data, aux) -> None:
         """The forward pass."""
-        raise NotImplementedError
+        if type(self).bind is DenseOperator.bind:
+            raise NotImplementedError
+        self.bind(ctx, in_data, out_data, aux)()
+
+    def bind(self, ctx, in_data, out_data, aux):
+        """A call of the forward pass on these very arrays, again and again."""
+        return functools.partial(self.compute, ctx, in_data, out_data, aux)
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux) -> None:
         """The backward pass."""
@@ -46,6 +54,11 @@ class DenseOperator(Operator):
         outs = [self._result(f"out{i}", a, r) for i, (a, r) in enumerate(zip(out_data, req, strict=True))]
         self.compute(ctx, self._inputs("in", in_data), outs, aux)
         _deliver(out_data, req, outs)
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if self.as_they_are(in_data, req, out_data):
+            return self.bind(ctx, in_data, out_data, aux)
+        return super().bind_forward(ctx, in_data, req, out_data, aux)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         grads = [
@@ -100,6 +113,11 @@ class ImageOperator(DenseOperator):
 
     def forward(self, ctx, in_data, req, out_data, aux):
         super().forward(ctx, self._channels_second(in_data), req, self._channels_second(out_data), aux)
+
+    def bind_forward(self, ctx, in_data, req, out_data, aux):
+        if self.params.channels_last:
+            return functools.partial(self.forward, ctx, in_data, req, out_data, aux)
+        return super().bind_forward(ctx, in_data, req, out_data, aux)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
         arrays = map(self._channels_second, (out_grad, in_data, out_data))

@@ -12,10 +12,10 @@ from ..dense import DenseOperator, FloatProperty
 
 
 class ActivationOp(DenseOperator):
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
+    def bind(self, ctx, in_data, out_data, aux):
         kind = self.params.act_type
-        if kind not in ("relu", "sigmoid") or not self.as_they_are(in_data, req, out_data):
-            return super().bind_forward(ctx, in_data, req, out_data, aux)
+        if kind not in ("relu", "sigmoid"):
+            return super().bind(ctx, in_data, out_data, aux)
         return kernels("network.act", ctx.device).bind(kind, in_data[0], out_data[0])
 
     def compute(self, ctx, in_data, out_data, aux):

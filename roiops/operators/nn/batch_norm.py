@@ -34,7 +34,7 @@ class BatchNormOp(DenseOperator):
             return
         norm = kernels("network.norm", ctx.device)
         view = row_view(data, self.params.axis)
-        mean, invstd = self._statistics(out_data, gamma.dtype)
+        mean, invstd = self._statistics(out_data, gamma)
         norm.batch_statistics(view, self.params.eps, mean, invstd)
         if out is not None:
             scale = invstd if self.params.fix_gamma else invstd * gamma
@@ -44,10 +44,10 @@ class BatchNormOp(DenseOperator):
     def _floor(self):
         return 0.0 if self.with_relu else -np.inf
 
-    def _statistics(self, out_data, dtype):
+    def _statistics(self, out_data, gamma):
         """Where mean and invstd go: the hidden outputs, or scratch where nobody wants those."""
         return [
-            self.scratch(name, (self._channels,), dtype) if array is None else array
+            self.scratch(name, gamma.shape, gamma.dtype) if array is None else array
             for name, array in zip(("mean", "invstd"), out_data[1:], strict=True)
         ]
 
@@ -58,15 +58,9 @@ class BatchNormOp(DenseOperator):
         """What forward left for backward."""
         return out_data[2]
 
-    def forward(self, ctx, in_data, req, out_data, aux):
-        self._channels = in_data[1].shape[0]
-        super().forward(ctx, in_data, req, out_data, aux)
-
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        whole = super().bind_forward(ctx, in_data, req, out_data, aux)
-        if not self.as_they_are(in_data, req, out_data) or out_data[0] is None:
-            return whole
-        if any(array is not None for array in out_data[1:]):
+    def bind(self, ctx, in_data, out_data, aux):
+        whole = super().bind(ctx, in_data, out_data, aux)
+        if out_data[0] is None or any(array is not None for array in out_data[1:]):
             return whole
         inference = self._bind_inference(ctx, in_data, aux, out_data[0], self._floor)
         return lambda: whole() if ctx.is_train else inference()

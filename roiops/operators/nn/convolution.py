@@ -75,10 +75,8 @@ class ConvolutionOp(_ConvolutionBase):
         self._window = self.window(params.pads)
         self._forward = self._backward = None
 
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        each_time, prepared = super().bind_forward(ctx, in_data, req, out_data, aux), None
-        if self.params.channels_last or not self.as_they_are(in_data, req, out_data):
-            return each_time
+    def bind(self, ctx, in_data, out_data, aux):
+        each_time, prepared = super().bind(ctx, in_data, out_data, aux), None
 
         def call():
             nonlocal prepared

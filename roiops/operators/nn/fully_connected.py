@@ -9,15 +9,7 @@ from ..dense import DenseOperator, FloatProperty
 
 
 class FullyConnectedOp(DenseOperator):
-    def compute(self, ctx, in_data, out_data, aux):
-        self._bind(ctx, in_data, out_data)()
-
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if self.as_they_are(in_data, req, out_data):
-            return self._bind(ctx, in_data, out_data)
-        return super().bind_forward(ctx, in_data, req, out_data, aux)
-
-    def _bind(self, ctx, in_data, out_data):
+    def bind(self, ctx, in_data, out_data, aux):
         bias = None if self.params.no_bias else in_data[2]
         data, out = self._matrix(in_data[0]), self._matrix(out_data[0])
         return kernels("product.fc", ctx.device).bind(data, in_data[1], bias, out)

@@ -66,17 +66,10 @@ def _check_kernel(params, operator):
 class PoolingOp(ImageOperator):
     pad_with_zero = all_maxima = False
 
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if self.params.channels_last or not self.as_they_are(in_data, req, out_data):
-            return super().bind_forward(ctx, in_data, req, out_data, aux)
+    def bind(self, ctx, in_data, out_data, aux):
         data = _planes(in_data[0])
         how = *self._window(data), self.pad_with_zero
         return kernels("network.pool", ctx.device).bind(data, *how, _planes(out_data[0]))
-
-    def compute(self, ctx, in_data, out_data, aux):
-        data = _planes(in_data[0])
-        how = *self._window(data), self.pad_with_zero
-        kernels("network.pool", ctx.device).forward(data, *how, _planes(out_data[0]))
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         head, to_data = _planes(out_grad[0]), _planes(in_grad[0])
@@ -188,13 +181,8 @@ class PoolingV1Prop(PoolingProp):
 
 
 class AdaptiveAvgPooling2DOp(DenseOperator):
-    def bind_forward(self, ctx, in_data, req, out_data, aux):
-        if not self.as_they_are(in_data, req, out_data):
-            return super().bind_forward(ctx, in_data, req, out_data, aux)
+    def bind(self, ctx, in_data, out_data, aux):
         return kernels("network.pool", ctx.device).bind_adaptive(_images(in_data[0]), _images(out_data[0]))
-
-    def compute(self, ctx, in_data, out_data, aux):
-        self.bind_forward(ctx, in_data, ["write"], out_data, aux)()
 
     def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
         kernels("network.pool", ctx.device).adaptive_backward(_images(out_grad[0]), _images(in_grad[0]))
