@@ -194,6 +194,8 @@ class OperatorProperty:
     zero_grad: tuple[str, ...] = ()
     #: Arguments whose dtype is their own, such as labels and indices. Unknown, it is that of the others.
     own_types: tuple[str, ...] = ()
+    #: The dtype of arguments where nobody says it.
+    usual_types: dict[str, np.dtype] = {}
     #: Whether the inputs, but for those of ``own_types``, must be of a floating-point dtype.
     floating = False
     #: What the dtype of each output is, where inputs may have any: a dtype, the number of the input that has
@@ -402,11 +404,12 @@ class OperatorProperty:
 
         By default everything but ``own_types`` has the type of the first input whose type is known.
         """
+        names = self.list_arguments()
+        in_types = [t or self.usual_types.get(name) for name, t in zip(names, in_types, strict=True)]
         if self.out_types is not None:
             if self.floating:
                 self.check_float(in_types[0])
             return in_types, [self._out_type(each, in_types) for each in self.out_types]
-        names = self.list_arguments()
         own = [t if name in self.own_types else None for name, t in zip(names, in_types, strict=True)]
         dtype = self.common_type([None if o else t for o, t in zip(own, in_types, strict=True)], names)
         if self.floating:

@@ -86,12 +86,9 @@ class SoftmaxProp(FloatProperty):
         "length": "with use_length: how many entries count, an integer for each row along the axis",
     }
     present_if = {"length": lambda p: p.use_length}
+    usual_types, out_types = {"length": np.dtype(np.int32)}, ("dtype",)
     keeps_shape = repeatable = True
     inplace, inplace_grad = {0: 0}, {0: 0}
-
-    @property
-    def typed_by_output(self):
-        return self.params.dtype is None
 
     @property
     def backward_needs(self):
@@ -104,13 +101,6 @@ class SoftmaxProp(FloatProperty):
             length = self.check_shape("length", in_shapes[1], (*shape[:axis], *shape[axis + 1 :]))
             return [shape, length], [shape]
         return in_shapes, [shape]
-
-    def infer_type(self, in_types):
-        self.check_float(in_types[0])
-        types = [in_types[0]]
-        if self.params.use_length:
-            types.append(in_types[1] or np.dtype(np.int32))
-        return types, [self.params.dtype or in_types[0]]
 
 
 declare(

@@ -192,15 +192,13 @@ class BatchTakeProp(PickProp):
     """One entry of each row of a matrix. As in MXNet it has no gradient; pick has one."""
 
     own_types, zero_grad = ("indices",), ()
-    partial_shapes, differentiable, typed_by_output = False, False, True
+    usual_types = {"indices": np.dtype(np.int32)}
+    partial_shapes, differentiable = False, False
     arguments = {"a": "the matrix", "indices": "which entry of each row"}
 
     def infer_shape(self, in_shapes):
         self.check_ndim("a", in_shapes[0], 2)
         return super().infer_shape(in_shapes)
-
-    def infer_type(self, in_types):
-        return [in_types[0], in_types[1] or np.dtype(np.int32)], [in_types[0]]
 
 
 class FillElementOp(GradientFree, AssignOp):
