@@ -35,6 +35,11 @@ class Window(Parameter):
     def pads(self) -> tuple:
         return self.axes(self.pad, 0)
 
+    @property
+    def spans(self) -> tuple:
+        """Pixels from one end of the dilated window to the other."""
+        return tuple(gap * (count - 1) + 1 for count, gap in zip(self.kernel, self.dilations, strict=True))
+
     def validate(self, operator):
         for name in () if getattr(self, "global_pool", False) else self.per_axis:
             given = getattr(self, name)

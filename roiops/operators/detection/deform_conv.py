@@ -9,15 +9,11 @@ from ...registry import register
 from ..arrays import sum_by_channel
 from ..base import kernels, variant
 from ..dense import DenseOperator, FloatProperty
+from ..fields import Window
 
 # Bytes of gathered columns that are held at a time, and the least positions they are for.
 _TILE_BYTES = 4 << 20
 _LEAST_TILE = 64
-
-
-def steps(params) -> tuple:
-    """Stride, dilation and padding, in y and in x."""
-    return params.stride or (1, 1), params.dilate or (1, 1), params.pad or (0, 0)
 
 
 class DeformableConvolutionOp(DenseOperator):
@@ -44,7 +40,7 @@ class DeformableConvolutionOp(DenseOperator):
         for image in range(data.shape[0]):
             for first in range(0, positions, size):
                 count = min(size, positions - first)
-                sizes, window = (*self.map_size, out_width), (p.kernel, *steps(p))
+                sizes, window = (*self.map_size, out_width), (p.kernel, p.strides, p.dilations, p.pads)
                 kernel.table(offset[image], first, count, sizes, window, self.modulated, pixels, tables)
                 yield image, first, count, pixels, tables, columns
 
@@ -138,7 +134,7 @@ class DeformableConvolutionProp(FloatProperty):
     no_bias = Field(bool, False, doc="whether there is no bias input")
     layout = Field(optional(enum("NCHW")), None, doc="order of the axes")
 
-    op = DeformableConvolutionOp
+    param, op = Window, DeformableConvolutionOp
     arguments = {
         "data": "the feature map (images, channels, height, width)",
         "offset": "displacements (images, 2 * groups * taps, height, width) of the output's size: y, then x",
@@ -170,16 +166,15 @@ class DeformableConvolutionProp(FloatProperty):
                     f"{name} must be a multiple of {groups} {getattr(p, groups)}, got {count}"
                 )
         size = []
-        for name, extent, window, stride, dilate, pad in zip(
-            ("height", "width"), data[2:], p.kernel, *steps(p), strict=True
+        for name, extent, span, stride, pad in zip(
+            ("height", "width"), data[2:], p.spans, p.strides, p.pads, strict=True
         ):
-            travel = extent + 2 * pad - (dilate * (window - 1) + 1)
-            if travel < 0:
+            if extent + 2 * pad < span:
                 raise self.shape_error(
-                    f"{name} of data and padding must be at least the dilated kernel's "
-                    f"{dilate * (window - 1) + 1}, got {extent + 2 * pad}"
+                    f"{name} of data and padding must be at least the dilated kernel's {span}, "
+                    f"got {extent + 2 * pad}"
                 )
-            size.append(travel // stride + 1)
+            size.append((extent + 2 * pad - span) // stride + 1)
         taps = p.kernel[0] * p.kernel[1] * p.num_deformable_group
         need = {"data": data, "bias": (p.num_filter,)}
         need |= {name: (images, rows * taps, *size) for name, rows in self.rows_per_tap.items()}

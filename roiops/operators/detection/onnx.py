@@ -6,7 +6,6 @@ Boxes have four columns in their last axis; where columns are computed apart, ea
 import numpy as np
 
 from ..lowering import lowers
-from .deform_conv import steps
 
 _LEAST = float(np.finfo(np.float32).min)
 
@@ -479,10 +478,9 @@ def _offset_pairs(g, p, offset, out):
 
 def _tap_bases(g, p, axis, length, kind):
     """Where a kernel's taps lie before they are moved, along one axis, as (taps, rows, columns)."""
-    stride, dilate, pad = steps(p)
     tap = np.divmod(np.arange(p.kernel[0] * p.kernel[1]), p.kernel[1])[axis]
-    taps = (tap * dilate[axis] - pad[axis]).astype(kind).reshape(-1, 1, 1)
-    cells = g.cast(g.range(length), kind) * float(stride[axis])
+    taps = (tap * p.dilations[axis] - p.pads[axis]).astype(kind).reshape(-1, 1, 1)
+    cells = g.cast(g.range(length), kind) * float(p.strides[axis])
     return g.reshape(cells, *((-1, 1) if axis == 0 else (1, -1))) + taps
 
 
@@ -490,7 +488,6 @@ def _deform_conv(g, node, data, offset, mask, weight, bias, out):
     p = node.params
     if g.opset < 19:
         return _sampled_conv(g, node, data, offset, mask, weight, bias, out)
-    stride, dilate, pad = steps(p)
     return g.DeformConv(
         data,
         weight,
@@ -498,9 +495,9 @@ def _deform_conv(g, node, data, offset, mask, weight, bias, out):
         bias,
         mask,
         kernel_shape=p.kernel,
-        strides=stride,
-        dilations=dilate,
-        pads=pad * 2,
+        strides=p.strides,
+        dilations=p.dilations,
+        pads=p.pads * 2,
         group=p.num_group,
         offset_group=p.num_deformable_group,
     )

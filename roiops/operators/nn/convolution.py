@@ -257,16 +257,13 @@ class ConvolutionProp(_ConvolutionBaseProp):
     def sizes(self, data):
         p = self.params
         sizes = []
-        for size, kernel, stride, dilate, pad in zip(
-            data[2:], p.kernel, p.strides, p.dilations, p.pads, strict=True
-        ):
-            extent = dilate * (kernel - 1) + 1
-            if size != -1 and extent > size + 2 * pad:
+        for size, span, stride, pad in zip(data[2:], p.spans, p.strides, p.pads, strict=True):
+            if size != -1 and span > size + 2 * pad:
                 raise self.shape_error(
                     f"kernel {p.kernel} with dilate {p.dilations} must fit into data, "
                     f"got {data[2:]} padded by {p.pads}"
                 )
-            sizes.append(-1 if size == -1 else (size + 2 * pad - extent) // stride + 1)
+            sizes.append(-1 if size == -1 else (size + 2 * pad - span) // stride + 1)
         return tuple(sizes)
 
     def infer_shape_from_outputs(self, in_shapes, out_shapes):
@@ -274,10 +271,8 @@ class ConvolutionProp(_ConvolutionBaseProp):
         if p.channels_last:
             return in_shapes
         sizes = [
-            size + dilate * (kernel - 1) - 2 * pad if size != -1 and stride == 1 else -1
-            for size, kernel, stride, dilate, pad in zip(
-                out[2:], p.kernel, p.strides, p.dilations, p.pads, strict=False
-            )
+            size + span - 1 - 2 * pad if size != -1 and stride == 1 else -1
+            for size, span, stride, pad in zip(out[2:], p.spans, p.strides, p.pads, strict=False)
         ]
         merged = merge_shapes(in_shapes[0], (out[0], -1, *sizes))
         return [in_shapes[0] if merged is None else merged, *in_shapes[1:]]
@@ -342,9 +337,8 @@ def border(params, sizes):
     if not any(target):
         return params.pads, params.axes(params.adj, 0)
     pads, adjs = [], []
-    window = params.kernel, params.strides, params.dilations
-    for want, size, kernel, step, gap in zip(target, sizes, *window, strict=True):
-        surplus = step * (size - 1) + gap * (kernel - 1) + 1 - want
+    for want, size, span, step in zip(target, sizes, params.spans, params.strides, strict=True):
+        surplus = step * (size - 1) + span - want
         adjs.append(surplus % 2)
         pads.append((surplus + 1) // 2)
     return tuple(pads), tuple(adjs)
@@ -384,12 +378,10 @@ class DeconvolutionProp(_ConvolutionBaseProp):
                 f"target_shape must be one that data {data[2:]} can reach, got {p.target_shape}"
             )
         sizes = []
-        for size, kernel, stride, dilate, pad, adj in zip(
-            data[2:], p.kernel, p.strides, p.dilations, pads, adjs, strict=True
-        ):
+        for size, span, stride, pad, adj in zip(data[2:], p.spans, p.strides, pads, adjs, strict=True):
             if adj >= stride:
                 raise self.shape_error(f"adj must be less than stride {stride}, got {adj}")
-            out = stride * (size - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj
+            out = stride * (size - 1) + span - 2 * pad + adj
             if size != -1 and out < 1:
                 raise self.shape_error(f"pad must leave some output, got {pads} for data {data[2:]}")
             sizes.append(-1 if size == -1 else out)

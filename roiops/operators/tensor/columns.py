@@ -36,10 +36,8 @@ class Windows:
         self.kernel, self.size, self.pad = params.kernel, size, params.pads
         self.stride, self.dilate = params.strides, params.dilations
         self.count = tuple(
-            (n + 2 * pad - dilate * (kernel - 1) - 1) // stride + 1
-            for n, kernel, stride, dilate, pad in zip(
-                size, self.kernel, self.stride, self.dilate, self.pad, strict=True
-            )
+            (n + 2 * pad - span) // stride + 1
+            for n, pad, span, stride in zip(size, self.pad, params.spans, self.stride, strict=True)
         )
 
     def __iter__(self):
