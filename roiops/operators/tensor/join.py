@@ -18,11 +18,11 @@ def _places(in_shapes, axis) -> list[int]:
     return list(itertools.accumulate(map(math.prod, in_shapes[:-1]), initial=0))
 
 
-class ConcatOp(SectionsOp):
+class StackOp(SectionsOp):
     """The inputs are sections of the output."""
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        pairs = zip(in_data, self.sections(out_data[0]), strict=True)
+        pairs = zip(in_data, self.sections(out_data[0], in_data), strict=True)
         # Those that were computed in their place are there already.
         pairs = [(value, target) for value, target in pairs if not same_memory(value, target)]
         if not pairs:
@@ -30,10 +30,16 @@ class ConcatOp(SectionsOp):
         return arrays.bind_copies(*zip(*pairs, strict=True), [req[0]] * len(pairs))
 
     def forward(self, ctx, in_data, req, out_data, aux):
-        arrays.copy_each(in_data, self.sections(out_data[0]), [req[0]] * len(in_data))
+        arrays.copy_each(in_data, self.sections(out_data[0], in_data), [req[0]] * len(in_data))
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        arrays.copy_each(self.sections(out_grad[0]), in_grad, req)
+        arrays.copy_each(self.sections(out_grad[0], in_data), in_grad, req)
+
+
+class ConcatOp(StackOp):
+    @property
+    def axis(self):
+        return self.params.dim
 
 
 @register("Concat", "concat")
@@ -97,11 +103,6 @@ class ConcatProp(OperatorProperty):
     def input_places(self, in_shapes):
         return _places(in_shapes, self.params.dim % len(in_shapes[0]))
 
-    def create_operator(self, ctx, in_shapes, in_types):
-        axis = self.params.dim % len(in_shapes[0])
-        ends = itertools.accumulate((shape[axis] for shape in in_shapes), initial=0)
-        return self.op(self.params, axis=axis, bounds=list(itertools.pairwise(ends)))
-
 
 @register("_rnn_param_concat")
 class RNNParamConcatProp(ConcatProp):
@@ -127,7 +128,7 @@ class StackProp(OperatorProperty):
     num_args = Field(int, range=(1, MOST_ARRAYS), doc="number of inputs")
 
     moves_data = True
-    op = ConcatOp
+    op = StackOp
     variadic = "num_args"
     backward_needs = ("out_grad",)
     partial_shapes = True
@@ -141,11 +142,6 @@ class StackProp(OperatorProperty):
 
     def input_places(self, in_shapes):
         return _places(in_shapes, self.params.axis % (len(in_shapes[0]) + 1))
-
-    def create_operator(self, ctx, in_shapes, in_types):
-        axis = self.params.axis % (len(in_shapes[0]) + 1)
-        bounds = [(i, i + 1) for i in range(len(in_shapes))]
-        return self.op(self.params, axis=axis, bounds=bounds, squeeze=True)
 
 
 class AddNOp(Operator):

@@ -96,10 +96,13 @@ class SplitOp(SectionsOp):
     """The outputs are sections of the data."""
 
     def bind_forward(self, ctx, in_data, req, out_data, aux):
-        return arrays.bind_copies(self.sections(in_data[0]), out_data, req)
+        return arrays.bind_copies(self.sections(in_data[0], out_data), out_data, req)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        arrays.copy_each(out_grad, self.sections(in_grad[0]), [req[0]] * len(out_grad))
+        (target,), (how,) = in_grad, req
+        if how != "add" and sum(head.size for head in out_grad) < target.size:
+            target[...] = 0  # what is before the first piece
+        arrays.copy_each(out_grad, self.sections(target, out_grad), [how] * len(out_grad))
 
 
 @register("SliceChannel", "split")
@@ -142,13 +145,6 @@ class SliceChannelProp(OperatorProperty):
             length = -1 if piece[axis] == -1 else piece[axis] * p.num_outputs
             shape = (*piece[:axis], length, *piece[axis + 1 :])
         return [merge_shapes(in_shapes[0], shape) or in_shapes[0]]
-
-    def create_operator(self, ctx, in_shapes, in_types):
-        (shape,), p = in_shapes, self.params
-        axis = p.axis % len(shape)
-        step = shape[axis] // p.num_outputs
-        bounds = [(i * step, (i + 1) * step) for i in range(p.num_outputs)]
-        return self.op(p, axis=axis, bounds=bounds, squeeze=p.squeeze_axis)
 
 
 class SliceParam(Parameter):
@@ -304,10 +300,6 @@ class SplitV2Prop(OperatorProperty):
         axis, bounds = self.bounds(shape)
         parts = [() if self.params.squeeze_axis else (e - b,) for b, e in bounds]
         return [(*shape[:axis], *part, *shape[axis + 1 :]) for part in parts]
-
-    def create_operator(self, ctx, in_shapes, in_types):
-        axis, bounds = self.bounds(in_shapes[0])
-        return self.op(self.params, axis=axis, bounds=bounds, squeeze=self.params.squeeze_axis)
 
 
 # -- assignment to a slice -------------------------------------------------------------------------------

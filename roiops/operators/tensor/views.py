@@ -5,6 +5,7 @@ view; backward copies the head gradient into the same view of the input's gradie
 """
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -303,22 +304,27 @@ class ViewOp(Operator):
 
 
 class SectionsOp(Operator):
-    """Base: several arrays that are ranges of indices of one along an axis; ``bounds`` says which.
+    """Base: several arrays that follow each other in one, along an axis up to its end.
 
-    With ``squeeze`` they are of length 1, and have no such axis.
+    Those that do not have that axis are of length 1 there.
     """
 
     shareable = True
 
-    axis: int
-    bounds: list
-    squeeze = False
+    @property
+    def axis(self) -> int:
+        """The axis, which may be counted from the end."""
+        return self.params.axis
 
-    def sections(self, array) -> list:
-        """The views of ``array`` that are the others."""
-        lead = (slice(None),) * self.axis
-        pieces = [array[(*lead, slice(begin, end))] for begin, end in self.bounds]
-        return [piece.squeeze(self.axis) for piece in pieces] if self.squeeze else pieces
+    def sections(self, whole, parts) -> list:
+        """The views of an array that these parts of it are."""
+        axis = self.axis % whole.ndim
+        has_axis = parts[0].ndim == whole.ndim
+        lengths = [part.shape[axis] if has_axis else 1 for part in parts]
+        stops = list(itertools.accumulate(lengths, initial=whole.shape[axis] - sum(lengths)))
+        lead = (slice(None),) * axis
+        pieces = [whole[(*lead, slice(*bounds))] for bounds in itertools.pairwise(stops)]
+        return pieces if has_axis else [piece.squeeze(axis) for piece in pieces]
 
 
 class PermuteOp(ViewOp):

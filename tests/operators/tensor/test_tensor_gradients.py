@@ -131,6 +131,7 @@ INDEX = np.array([[0, 2], [1, 2]])
         ("reverse", {"axis": (0, 1)}, [uniform(2, 3)]),
         ("SliceChannel", {"num_outputs": 2}, [uniform(2, 4)]),
         ("_split_v2", {"indices": (0, 1), "axis": 1}, [uniform(2, 4)]),
+        ("_split_v2", {"indices": (1, 3), "axis": 1}, [uniform(2, 4)]),
         ("_slice_assign", {"begin": (1,), "end": (3,)}, [uniform(4, 2), uniform(2, 2)]),
         ("_slice_assign_scalar", {"begin": (1,), "end": (3,), "scalar": 2}, [uniform(4, 2)]),
         ("Concat", {"num_args": 3, "dim": 1}, [uniform(2, 1), uniform(2, 2), uniform(2, 3)]),
