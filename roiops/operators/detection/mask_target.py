@@ -5,32 +5,28 @@ import numpy as np
 from ...errors import DataError
 from ...params import Field, shape
 from ...registry import register
-from ..base import GradientFree, OperatorProperty, assign, kernels
-from ..dense import dense
+from ..base import GradientFree, kernels
+from ..dense import WholeOperator, WholeProperty
 from ..roi.dialects import find
 
 
-class MRCNNMaskTargetOp(GradientFree):
-    def forward(self, ctx, in_data, req, out_data, aux):
-        p = self.params
-        rois, masks, matches, classes = (dense(a) for a in in_data)
+class MRCNNMaskTargetOp(GradientFree, WholeOperator):
+    def run(self, ctx, inputs, results):
+        p, (rois, masks, matches, classes) = self.params, inputs
         images, count = matches.shape
-        if req[0] != "null":
-            sampled = np.empty((images * count, 1, *p.mask_size), masks.dtype)
-            kernels("roi.average", ctx.device).forward(
-                masks.reshape(images * masks.shape[1], 1, *masks.shape[2:]),
-                self._boxes(ctx, rois, matches, masks.shape[1]),
-                1.0,
-                (p.sample_ratio, p.sample_ratio),
-                1,
-                find("contrib.ROIAlign", "", "avg", ("aligned",) if p.aligned else ()).rules,
-                sampled,
-            )
-            sampled = sampled.reshape(images, count, 1, *p.mask_size)  # the same for each class
-            assign(out_data[0], req[0], np.broadcast_to(sampled, out_data[0].shape))
-        if req[1] != "null":
-            chosen = classes[..., None] == np.arange(p.num_classes)
-            assign(out_data[1], req[1], np.broadcast_to(chosen[..., None, None], out_data[1].shape))
+        sampled = np.empty((images * count, 1, *p.mask_size), masks.dtype)
+        kernels("roi.average", ctx.device).forward(
+            masks.reshape(images * masks.shape[1], 1, *masks.shape[2:]),
+            self._boxes(ctx, rois, matches, masks.shape[1]),
+            1.0,
+            (p.sample_ratio, p.sample_ratio),
+            1,
+            find("contrib.ROIAlign", "", "avg", ("aligned",) if p.aligned else ()).rules,
+            sampled,
+        )
+        results[0][...] = sampled.reshape(images, count, 1, *p.mask_size)  # the same for each class
+        chosen = classes[..., None] == np.arange(p.num_classes)
+        results[1][...] = chosen[..., None, None]
 
     def _boxes(self, ctx, rois, matches, masks):
         """Rows ``[mask, x1, y1, x2, y2]``, with the masks of all images counted through."""
@@ -46,7 +42,7 @@ class MRCNNMaskTargetOp(GradientFree):
 
 
 @register("_contrib_mrcnn_mask_target")
-class MRCNNMaskTargetProp(OperatorProperty):
+class MRCNNMaskTargetProp(WholeProperty):
     """The part of its matching mask that each box covers, for every class, and a mask of its own class."""
 
     num_rois = Field(int, range=(0, None), doc="boxes an image has")

@@ -318,11 +318,6 @@ class MakeLossOp(ReshapeOp):
         arrays.evaluate(None, [value], in_grad[0], req[0])
 
 
-class PlainMakeLossOp(MakeLossOp):
-    def factor(self, data, shape):
-        return 1
-
-
 class MakeLossBase(ElementwiseProp):
     is_loss = True
     arguments = {"data": "the loss, computed by other operators"}
@@ -352,7 +347,7 @@ declare(
     "make_loss",
     MakeLossBase,
     "Makes a loss of any array: the data as it is, whose gradient is 1.",
-    op=PlainMakeLossOp,
+    op=variant(MakeLossOp, factor=lambda op, data, shape: 1),
     outputs=("loss",),
     backward_needs=(),
 )
