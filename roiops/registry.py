@@ -26,6 +26,7 @@ __all__ = [
     "list_operators",
     "make_function",
     "name_in_namespace",
+    "namespace",
     "node_label",
     "public_name",
     "register",
@@ -225,6 +226,28 @@ def make_function(name: str, invoke, module: str, front: FrontEnd):
     function.__doc__ = docstring(prop, front)
     function.__signature__ = signature(prop, front)
     return function
+
+
+def namespace(module: str, prefix: str, function_for):
+    """``__getattr__`` and ``__dir__`` of a module that holds the operators called ``prefix`` and more.
+
+    ``function_for(name)`` gives the function of an operator.
+    """
+
+    def getattr_(name):
+        if name == "__all__" and prefix:
+            return dir_()
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return function_for(prefix + name)  # an unknown name is an AttributeError with near names
+
+    def dir_():
+        names = (
+            name.removeprefix(prefix) for name in list_operators(aliases=True) if name.startswith(prefix)
+        )
+        return sorted(name for name in names if prefix or not name.startswith("_"))
+
+    return getattr_, dir_
 
 
 # -- what a function was called with ---------------------------------------------------------------------

@@ -5,6 +5,7 @@ declaration when it is first asked for, so operators of your own module are here
 """
 
 import functools as _functools
+from types import ModuleType as _ModuleType
 
 from .. import registry as _registry
 from . import random
@@ -28,47 +29,32 @@ _FRONT = _registry.FrontEnd(
 )
 
 
-def _function(name: str, module: str):
+@_functools.cache
+def _function(prop, name: str, module: str):
     return _registry.make_function(name, _functools.partial(_symbol.invoke, hint=name), module, _FRONT)
 
 
-class _Namespace:
-    """Operators whose registered name starts with a prefix, without it: ``sym.contrib``."""
-
-    def __init__(self, prefix: str, module: str):
-        self._prefix = prefix
-        self.__name__ = module
-
-    def __getattr__(self, name):
-        if name == "__all__":
-            return dir(self)
-        if name.startswith("__") or _registry.find(self._prefix + name) is None:
-            _registry.get(self._prefix + name)  # raises, with near names
-        function = _function(self._prefix + name, self.__name__)
-        setattr(self, name, function)
-        return function
-
-    def __dir__(self):
-        every = _registry.list_operators(aliases=True)
-        return sorted(n[len(self._prefix) :] for n in every if n.startswith(self._prefix))
+def _namespace(module: str, prefix: str = ""):
+    return _registry.namespace(module, prefix, lambda name: _function(_registry.get(name), name, module))
 
 
-contrib = _Namespace("_contrib_", _PUBLIC_NAME + ".contrib")
+def _module(name: str, prefix: str = "") -> _ModuleType:
+    """A module of the operators whose registered names start with ``prefix``: ``sym.contrib``."""
+    module = _ModuleType(name)
+    module.__getattr__, module.__dir__ = _namespace(name, prefix)
+    return module
+
+
+contrib = _module(f"{_PUBLIC_NAME}.contrib", "_contrib_")
 #: MXNet's operators for sparse arrays, by the same names as those for dense ones, which they are here.
-sparse = _Namespace("", _PUBLIC_NAME + ".sparse")
-image = _Namespace("_image_", _PUBLIC_NAME + ".image")
-linalg = _Namespace("_linalg_", _PUBLIC_NAME + ".linalg")
+sparse = _module(f"{_PUBLIC_NAME}.sparse")
+image = _module(f"{_PUBLIC_NAME}.image", "_image_")
+linalg = _module(f"{_PUBLIC_NAME}.linalg", "_linalg_")
 contrib.rand_zipfian = random.rand_zipfian
-_internal = op = _Namespace("", _PUBLIC_NAME)
+_internal = op = _module(_PUBLIC_NAME)
 
-
-def __getattr__(name):
-    if name.startswith("__"):
-        raise AttributeError(name)
-    function = _function(name, _PUBLIC_NAME)
-    globals()[name] = function
-    return function
+__getattr__, _operators = _namespace(_PUBLIC_NAME)
 
 
 def __dir__():
-    return sorted({*__all__, *(n for n in _registry.list_operators(aliases=True) if not n.startswith("_"))})
+    return sorted({*__all__, *_operators()})

@@ -178,22 +178,8 @@ def function_for(name: str):
 
 
 def namespace(module: str, prefix: str = ""):
-    """``__getattr__`` and ``__dir__`` of a module that holds the operators called ``prefix`` and more."""
-
-    def getattr_(name):
-        if name == "__all__" and prefix:
-            return dir_()
-        if name.startswith("__"):
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return function_for(prefix + name)  # an unknown name is an AttributeError with near names
-
-    def dir_():
-        names = (
-            n.removeprefix(prefix) for n in registry.list_operators(aliases=True) if n.startswith(prefix)
-        )
-        return sorted(name for name in names if prefix or not name.startswith("_"))
-
-    return getattr_, dir_
+    """``__getattr__`` and ``__dir__`` of a module of operators: see :func:`roiops.registry.namespace`."""
+    return registry.namespace(module, prefix, function_for)
 
 
 #: Attributes of MXNet's arrays and symbols that are not here, and what to do instead.
