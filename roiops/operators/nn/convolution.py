@@ -34,13 +34,53 @@ def _layout(shape, last: bool):
 
 
 class _ConvolutionBase(ImageOperator):
-    """Both directions: the window in kernel terms."""
+    """Both directions: each has the other as the gradient of its data."""
 
     keeps_weight = True
+    transposed = False
 
-    def window(self, pad):
+    def __init__(self, params):
+        super().__init__(params)
+        #: ``Forward`` and ``BackwardData`` of the kernels, of each window: sizes may decide that.
+        self._kernels = {}
+
+    def pads(self, data) -> tuple:
+        """The padding of the window."""
+        return self.params.pads
+
+    def window(self, data) -> tuple:
+        """The window in kernel terms."""
         p = self.params
-        return _three(p.kernel, 1), _three(p.strides, 1), _three(p.dilations, 1), _three(pad, 0)
+        return _three(p.kernel, 1), _three(p.strides, 1), _three(p.dilations, 1), _three(self.pads(data), 0)
+
+    def kernel(self, ctx, kind, data=None):
+        """The convolution (``"Forward"``), or the transposed one (``"BackwardData"``)."""
+        window = self.window(data)
+        if (kind, window) not in self._kernels:
+            make = getattr(kernels("conv.convolution", ctx.device), kind)
+            self._kernels[kind, window] = make(window, self.params.num_group)
+        return self._kernels[kind, window]
+
+    def bias(self, in_data, otherwise=None):
+        """The bias, if there is one."""
+        return otherwise if self.params.no_bias else in_data[2]
+
+    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
+        images, weight = in_data[:2]
+        head, data = _as_3d(out_grad[0]), _as_3d(images)
+        if in_grad[0] is not None:
+            target = _as_3d(in_grad[0])
+            if self.transposed:
+                self.kernel(ctx, "Forward", images)(head, _as_3d(weight), None, target)
+            else:
+                self.kernel(ctx, "BackwardData", images)(head, _as_3d(weight), target)
+        if in_grad[1] is not None:
+            small, large = (data, head) if self.transposed else (head, data)
+            kernels("conv.convolution", ctx.device).backward_weight(
+                small, large, self.window(images), self.params.num_group, _as_3d(in_grad[1])
+            )
+        if not self.params.no_bias and in_grad[2] is not None:
+            in_grad[2][...] = sum_by_channel(head)
 
 
 class ConvolutionParam(Window):
@@ -70,11 +110,6 @@ class ConvolutionParam(Window):
 class ConvolutionOp(_ConvolutionBase):
     """A convolution, with what an executor may let it do on the way: see :meth:`bind_followed`."""
 
-    def __init__(self, params):
-        super().__init__(params)
-        self._window = self.window(params.pads)
-        self._forward = self._backward = None
-
     def bind(self, ctx, in_data, out_data, aux):
         each_time, prepared = super().bind(ctx, in_data, out_data, aux), None
 
@@ -94,15 +129,7 @@ class ConvolutionOp(_ConvolutionBase):
 
     def _bind(self, ctx, in_data, out):
         data, weight = map(_as_3d, in_data[:2])
-        bias = None if self.params.no_bias else in_data[2]
-        return self._kernel(ctx).bind(data, weight, bias, _as_3d(out))
-
-    def _kernel(self, ctx):
-        if self._forward is None:
-            self._forward = kernels("conv.convolution", ctx.device).Forward(
-                self._window, self.params.num_group
-            )
-        return self._forward
+        return self.kernel(ctx, "Forward").bind(data, weight, self.bias(in_data), _as_3d(out))
 
     def bind_followed(self, ctx, in_data, aux, out, work, before):
         """A call that computes ``act(batch_norm(convolution) + other)`` into ``out``, or less of it.
@@ -110,14 +137,13 @@ class ConvolutionOp(_ConvolutionBase):
         The convolution may be that of ``relu(batch_norm(data))``. The arrays are read anew in each call; what
         is added may be ``out`` itself.
         """
-        conv = kernels("conv.convolution", ctx.device)
         data, weight, target = map(_as_3d, (*in_data[:2], out))
-        bias = np.zeros(len(weight), np.float32) if self.params.no_bias else in_data[2]
-        following = _following_work(conv, work)
+        bias = self.bias(in_data, np.zeros(self.params.num_filter, np.float32))
+        kernel, following = self.kernel(ctx, "Forward"), _following_work(ctx, work)
         if not before:
-            return self._kernel(ctx).bind(data, weight, bias, target, **following)
+            return kernel.bind(data, weight, bias, target, **following)
         set_scale, following["prologue"] = _prologue(kernels("network.norm", ctx.device), before)
-        run = self._kernel(ctx).bind(data, weight, bias, target, **following)
+        run = kernel.bind(data, weight, bias, target, **following)
 
         def call():
             set_scale()
@@ -128,19 +154,7 @@ class ConvolutionOp(_ConvolutionBase):
     def takes_prologue(self, ctx, data_shape, weight_shape, out_shape) -> bool:
         """Whether the kernel for these shapes can normalise the data while it reads them."""
         shapes = (shape[:2] + _three(shape[2:], 1) for shape in (data_shape, weight_shape, out_shape))
-        return self._kernel(ctx).takes_prologue(*shapes)
-
-    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        conv, groups = kernels("conv.convolution", ctx.device), self.params.num_group
-        head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
-        if in_grad[0] is not None:
-            if self._backward is None:
-                self._backward = conv.BackwardData(self._window, groups)
-            self._backward(head, weight, _as_3d(in_grad[0]))
-        if in_grad[1] is not None:
-            conv.backward_weight(head, data, self._window, groups, _as_3d(in_grad[1]))
-        if not self.params.no_bias and in_grad[2] is not None:
-            in_grad[2][...] = sum_by_channel(head)
+        return self.kernel(ctx, "Forward").takes_prologue(*shapes)
 
 
 def _prologue(norm, before):
@@ -152,8 +166,9 @@ def _prologue(norm, before):
     return functools.partial(norm.scale_by_deviation, gamma, var, eps, scale), (mean, scale, beta, floor, 1)
 
 
-def _following_work(conv, work) -> dict:
+def _following_work(ctx, work) -> dict:
     """What following operators do to the results, as a convolution kernel takes it."""
+    conv = kernels("conv.convolution", ctx.device)
     found = {"act": conv.activation()}
     for following, arrays in work:
         if following.kind == "batch_norm":
@@ -291,44 +306,22 @@ class DeconvolutionParam(ConvolutionParam):
 
 
 class DeconvolutionOp(_ConvolutionBase):
-    def __init__(self, params):
-        super().__init__(params)
-        #: The transposed convolution and the convolution of each window: with target_shape, sizes decide it.
-        self._kernels = {}
+    transposed = True
+
+    def pads(self, data):
+        return border(self.params, data.shape[2:])[0]
 
     def compute(self, ctx, in_data, out_data, aux):
-        data, weight, out = _as_3d(in_data[0]), _as_3d(in_data[1]), _as_3d(out_data[0])
-        bias = None if self.params.no_bias else in_data[2]
-        self._kernel(ctx, "BackwardData", in_data[0])(data, weight, out, bias, steady=not ctx.is_train)
+        arrays = map(_as_3d, (*in_data[:2], out_data[0]))
+        kernel = self.kernel(ctx, "BackwardData", in_data[0])
+        kernel(*arrays, self.bias(in_data), steady=not ctx.is_train)
 
     def bind_followed(self, ctx, in_data, aux, out, work, before):
         """A call that computes ``act(batch_norm(deconvolution))`` into ``out``, or less of it."""
-        conv = kernels("conv.convolution", ctx.device)
-        data, weight, target = map(_as_3d, (*in_data[:2], out))
-        bias = np.zeros(target.shape[1], np.float32) if self.params.no_bias else in_data[2]
-        kernel, following = self._kernel(ctx, "BackwardData", in_data[0]), _following_work(conv, work)
-        return functools.partial(kernel, data, weight, target, bias, steady=True, **following)
-
-    def gradient(self, ctx, out_grad, in_data, out_data, in_grad, aux):
-        conv, groups = kernels("conv.convolution", ctx.device), self.params.num_group
-        head, data, weight = _as_3d(out_grad[0]), _as_3d(in_data[0]), _as_3d(in_data[1])
-        if in_grad[0] is not None:
-            self._kernel(ctx, "Forward", in_data[0])(head, weight, None, _as_3d(in_grad[0]))
-        if in_grad[1] is not None:
-            window = self._window(in_data[0])
-            conv.backward_weight(data, head, window, groups, _as_3d(in_grad[1]))
-        if not self.params.no_bias and in_grad[2] is not None:
-            in_grad[2][...] = sum_by_channel(head)
-
-    def _kernel(self, ctx, kind, data):
-        window = self._window(data)
-        if (kind, window) not in self._kernels:
-            make = getattr(kernels("conv.convolution", ctx.device), kind)
-            self._kernels[kind, window] = make(window, self.params.num_group)
-        return self._kernels[kind, window]
-
-    def _window(self, data):
-        return self.window(border(self.params, data.shape[2:])[0])
+        arrays = map(_as_3d, (*in_data[:2], out))
+        bias = self.bias(in_data, np.zeros(self.params.num_filter, np.float32))
+        kernel, following = self.kernel(ctx, "BackwardData", in_data[0]), _following_work(ctx, work)
+        return functools.partial(kernel, *arrays, bias, steady=True, **following)
 
 
 def border(params, sizes):
