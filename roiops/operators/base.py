@@ -187,6 +187,8 @@ class OperatorProperty:
     #: How many of the outputs a user sees; the rest are for backward. An unseen output that nothing will read
     #: is not computed: its ``req`` is ``"null"``.
     visible_outputs: int | None = None
+    #: The name of a parameter unless which is true only the first output is visible.
+    more_visible_with: str | None = None
     #: The name of the parameter that counts the inputs (``"num_args"``) of an operator that takes any number.
     variadic: str | None = None
     #: Arguments whose gradient is always zero; of a :class:`GradientFree` Op it is that of all. The executor
@@ -331,6 +333,8 @@ class OperatorProperty:
     @property
     def num_visible_outputs(self) -> int:
         """How many of the outputs a user sees."""
+        if self.more_visible_with is not None and not getattr(self.params, self.more_visible_with):
+            return 1
         return len(self.list_outputs()) if self.visible_outputs is None else self.visible_outputs
 
     # -- shapes and types ----------------------------------------------------------------------------

@@ -69,11 +69,7 @@ class MultiProposalProp(WholeProperty):
         "bbox_pred": "displacements (images, 4 * anchors, height, width)",
         "im_info": "a row (height, width, scale) for each image",
     }
-    outputs = ("output", "score")
-
-    @property
-    def num_visible_outputs(self):
-        return 2 if self.params.output_score else 1
+    outputs, more_visible_with = ("output", "score"), "output_score"
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]

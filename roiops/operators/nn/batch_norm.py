@@ -133,7 +133,7 @@ class BatchNormProp(FloatProperty):
     keeps_shape = typed_by_output = True
     trains_with_relu = True
     backward_always = True  # where the moving statistics are updated
-    outputs = ("output", "mean", "var")
+    outputs, more_visible_with = ("output", "mean", "var"), "output_mean_var"
     variable_attributes = {
         "moving_mean": {"__init__": '["zero", {}]'},
         "moving_var": {"__init__": '["one", {}]'},
@@ -158,10 +158,6 @@ class BatchNormProp(FloatProperty):
 
     def takes_over(self, work, done, in_shapes):
         return not done and work.kind == "act" and work.details == {"floor": 0}
-
-    @property
-    def num_visible_outputs(self):
-        return 3 if self.params.output_mean_var else 1
 
     def infer_shape(self, in_shapes):
         data = in_shapes[0]

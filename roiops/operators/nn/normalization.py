@@ -79,10 +79,6 @@ class _AffineNormProp(FloatProperty):
     keeps_shape = True
     backward_needs = ("out_grad", "in_data")
 
-    @property
-    def num_visible_outputs(self):
-        return len(self.outputs) if getattr(self.params, "output_mean_var", False) else 1
-
     def with_affine(self, in_shapes, length):
         """The shapes of the inputs: gamma and beta are vectors of one length."""
         gamma = self.check_shape("gamma", in_shapes[1], (length,))
@@ -99,7 +95,7 @@ class LayerNormProp(_AffineNormProp):
     output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
 
     op = LayerNormOp
-    outputs = ("output", "mean", "std")
+    outputs, more_visible_with = ("output", "mean", "std"), "output_mean_var"
     arguments = {
         "data": "any shape",
         "gamma": "scale, of the axis's length",
@@ -141,7 +137,7 @@ class GroupNormProp(_AffineNormProp):
     output_mean_var = Field(bool, False, doc="also return the mean and the standard deviation")
 
     op = AffineNormOp
-    outputs = ("output", "mean", "std")
+    outputs, more_visible_with = ("output", "mean", "std"), "output_mean_var"
     arguments = {
         "data": "images, (batch, channels, *spatial)",
         "gamma": "scale of each group",

@@ -38,15 +38,6 @@ def output_dim_field():
     return Field(int, range=(1, None), doc="channels of the output")
 
 
-def check_mxnets_scale(params, operator) -> None:
-    """Raise where MXNet's own dialect is given a scale above 1, which MXNet refuses and others take."""
-    if params.dialect == "mxnet" and params.spatial_scale > 1:
-        raise ParamError(
-            f"{operator}: spatial_scale must be float in [0, 1] under dialect 'mxnet', "
-            f"got {params.spatial_scale:g}"
-        )
-
-
 def samples_field(default, *aliases):
     return Field(
         Pair(),
@@ -140,6 +131,8 @@ class DialectParam(Parameter):
     """Parameters that choose a row of the table of dialects; ``table`` is the operator's name there."""
 
     table = ""
+    #: Whether MXNet's own dialect, as MXNet has it, refuses a scale above 1, which the others take.
+    bounds_mxnets_scale = False
     #: Groups of bins on each axis.
     groups = 1
 
@@ -165,6 +158,11 @@ class DialectParam(Parameter):
         return find(self.table, self._dialect, getattr(self, "mode", None) or usual, variant)
 
     def validate(self, operator):
+        if self.bounds_mxnets_scale and self._dialect == "mxnet" and self.spatial_scale > 1:
+            raise ParamError(
+                f"{operator}: spatial_scale must be float in [0, 1] under dialect 'mxnet', "
+                f"got {self.spatial_scale:g}"
+            )
         mode, known = getattr(self, "mode", None), modes_of(self.table, self._dialect)
         if mode is not None and mode not in known:
             need = " or ".join(repr(word) for word in known)

@@ -2,26 +2,16 @@
 
 from ...registry import register
 from .base import SeparableProp
-from .fields import (
-    DialectParam,
-    check_mxnets_scale,
-    dialect_field,
-    mode_field,
-    pooled_size_field,
-    scale_field,
-)
+from .fields import DialectParam, dialect_field, mode_field, pooled_size_field, scale_field
 
 
 class ROIPoolingParam(DialectParam):
     table = "ROIPooling"
+    bounds_mxnets_scale = True
     pooled_size = pooled_size_field()
     spatial_scale = scale_field(high=None)
     dialect = dialect_field(table)
     mode = mode_field(table)
-
-    def validate(self, operator):
-        super().validate(operator)
-        check_mxnets_scale(self, operator)
 
 
 @register("ROIPooling", "_npx_roi_pooling")

@@ -8,7 +8,6 @@ from .base import SeparableProp
 from .fields import (
     DialectParam,
     Pair,
-    check_mxnets_scale,
     dialect_field,
     mode_field,
     output_dim_field,
@@ -71,6 +70,7 @@ class _Prop(SeparableProp):
 
 class PSROIPoolingParam(_Param):
     table = "PSROIPooling"
+    bounds_mxnets_scale = True
     dialect = dialect_field(table)
     mode = mode_field(table)
     as_released = Field(
@@ -78,10 +78,6 @@ class PSROIPoolingParam(_Param):
         False,
         doc="leave the last row and column of the map out of the forward pass, as torchvision does",
     )
-
-    def validate(self, operator):
-        super().validate(operator)
-        check_mxnets_scale(self, operator)
 
 
 @register("_contrib_PSROIPooling", "PSROIPooling")
