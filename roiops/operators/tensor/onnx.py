@@ -363,7 +363,7 @@ def norm(g, node, data):
 @lowers("moments")
 def moments(g, node, data):
     p = node.params
-    axes = range(data.ndim) if not p.axes else [a % data.ndim for a in p.axes]
+    axes = node.prop.axes(data.ndim)
     mean = g.reduce("Mean", data, axes, keepdims=True)
     centred = data - mean
     variance = g.reduce("Mean", centred * centred, axes, keepdims=True)

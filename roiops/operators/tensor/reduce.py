@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ...dtypes import wide
-from ...params import Field, dtype, optional
+from ...params import Field, Parameter, dtype, optional
 from ...params import shape as ints
 from ...registry import register
 from .. import arrays
@@ -107,11 +107,12 @@ class ReduceBase(OperatorProperty):
     arguments = {"data": "what is reduced"}
 
     def axes(self, ndim):
+        """The axes to reduce."""
         return _axes(self, self.params.axis, ndim)
 
     def out_shapes(self, shape):
         out = _reduced(shape, self.axes(len(shape)), self.params.keepdims)
-        return [out]
+        return [out] * len(self.outputs)
 
     def create_operator(self, ctx, in_shapes, in_types):
         return self.op(self.params, axes=self.axes(len(in_shapes[0])))
@@ -206,24 +207,22 @@ class MomentsOp(Operator):
         )
 
 
-@register("moments")
-class MomentsProp(OperatorProperty):
-    """Mean and variance over axes."""
-
+class MomentsParam(Parameter):
     axes = Field(optional(ints()), None, doc="axes to reduce; none means all")
     keepdims = Field(bool, False, doc="whether reduced axes stay, with length 1")
 
-    op = MomentsOp
+
+@register("moments")
+class MomentsProp(ReduceBase):
+    """Mean and variance over axes."""
+
+    param, op = MomentsParam, MomentsOp
     arguments = {"data": "the array"}
     outputs = ("output0", "output1")
-    partial_shapes = monitored_as_data = True
+    monitored_as_data = True
 
-    def out_shapes(self, shape):
-        out = _reduced(shape, _axes(self, self.params.axes, len(shape)), self.params.keepdims)
-        return [out, out]
-
-    def create_operator(self, ctx, in_shapes, in_types):
-        return self.op(self.params, axes=_axes(self, self.params.axes, len(in_shapes[0])))
+    def axes(self, ndim):
+        return _axes(self, self.params.axes, ndim)
 
 
 # -- where the extreme is --------------------------------------------------------------------------------
