@@ -113,18 +113,6 @@ class DensityProp(FloatProperty):
         return [sample, first, *others], [sample[:lead] or (1,)]
 
 
-_DOCS = {
-    "sample": "samples; the leading axes are those of the parameters",
-    "low": "lower ends of the intervals",
-    "high": "upper ends of the intervals",
-    "sigma": "standard deviations",
-    "beta": "rates",
-    "lam": "rates",
-    "k": "numbers of failures at which an experiment ends",
-    "p": "probabilities of a failure",
-}
-
-
 def _declare(name, words, parameters, log_density, log_slopes, vectors=0):
     """Register a density by its logarithm and the slopes of that, for samples and for parameters."""
     functions = {"log_density": staticmethod(log_density), "log_slopes": staticmethod(log_slopes)}
@@ -133,43 +121,43 @@ def _declare(name, words, parameters, log_density, log_slopes, vectors=0):
         DensityProp,
         f"The probability density of samples of {words}.",
         op=variant(DensityOp, vectors=vectors, **functions),
-        arguments={"sample": _DOCS["sample"], **{n: t or _DOCS[n] for n, t in parameters.items()}},
+        arguments={"sample": "samples; the leading axes are those of the parameters", **parameters},
     )
 
 
 _declare(
     "uniform",
     "uniform distributions",
-    {"low": "", "high": ""},
+    {"low": "lower ends of the intervals", "high": "upper ends of the intervals"},
     lambda x, low, high: -np.log(high - low),
     lambda x, low, high: (None, 1 / (high - low), 1 / (low - high)),
 )
 _declare(
     "normal",
     "normal distributions",
-    {"mu": "means", "sigma": ""},
+    {"mu": "means", "sigma": "standard deviations"},
     lambda x, mu, sigma: -0.5 * ((x - mu) / sigma) ** 2 - np.log(math.sqrt(2 * math.pi) * sigma),
     _normal_slopes,
 )
-_declare("gamma", "gamma distributions", {"alpha": "shapes", "beta": ""}, _gamma, _gamma_slopes)
+_declare("gamma", "gamma distributions", {"alpha": "shapes", "beta": "rates"}, _gamma, _gamma_slopes)
 _declare(
     "exponential",
     "exponential distributions",
-    {"lam": ""},
+    {"lam": "rates"},
     lambda x, lam: np.log(lam) - lam * x,
     lambda x, lam: (np.broadcast_to(-lam, x.shape), 1 / lam - x),
 )
 _declare(
     "poisson",
     "Poisson distributions",
-    {"lam": ""},
+    {"lam": "rates"},
     lambda x, lam: x * np.log(lam) - gammaln(x + 1) - lam,
     lambda x, lam: (None, x / lam - 1),
 )
 _declare(
     "negative_binomial",
     "negative binomial distributions",
-    {"k": "", "p": ""},
+    {"k": "numbers of failures at which an experiment ends", "p": "probabilities of a failure"},
     _negative_binomial,
     _negative_binomial_slopes,
 )

@@ -111,7 +111,7 @@ class ReduceBase(OperatorProperty):
         return _axes(self, self.params.axis, ndim)
 
     def out_shapes(self, shape):
-        out = _reduced(shape, self.axes(len(shape)), self.params.keepdims)
+        out = _reduced(shape, self.axes(len(shape)), getattr(self.params, "keepdims", False))
         return [out] * len(self.outputs)
 
     def create_operator(self, ctx, in_shapes, in_types):
@@ -231,56 +231,55 @@ class MomentsProp(ReduceBase):
 class ArgReduceOp(GradientFree):
     """Index of the first extreme entry, in the dtype of the data, as MXNet gives it."""
 
+    axes: tuple
     search = staticmethod(np.argmax)
-
-    def axis(self, data):
-        return self.params.axis
 
     def forward(self, ctx, in_data, req, out_data, aux):
         (data,), (out,) = in_data, out_data
-        found = self.search(data, axis=self.axis(data))
+        found = self.search(data, axis=self.axes[0] if len(self.axes) == 1 else None)
         arrays.evaluate(None, [np.reshape(found, out.shape)], out, req[0])
 
 
-def _check_some(prop, shape, axes):
-    """Raise where there is nothing to search."""
-    if any(shape[a] == 0 for a in axes) and (
-        len(axes) == len(shape) or math.prod(_reduced(shape, axes, False))
-    ):
-        raise prop.shape_error(f"data has no entries to search, its shape is {tuple(shape)}")
+class ArgReduceBase(ReduceBase):
+    """Base: one axis, or all of them, is searched."""
+
+    op = ArgReduceOp
+
+    def out_shapes(self, shape):
+        axes = self.axes(len(shape))
+        some_are_empty = any(shape[a] == 0 for a in axes)
+        if some_are_empty and (len(axes) == len(shape) or math.prod(_reduced(shape, axes, False))):
+            raise self.shape_error(f"data has no entries to search, its shape is {tuple(shape)}")
+        return super().out_shapes(shape)
 
 
-class ArgReduceProp(OperatorProperty):
+class ArgReduceProp(ArgReduceBase):
     """Base of argmax and argmin."""
 
     axis = Field(optional(int), None, doc="axis to search; none means the flattened array")
     keepdims = Field(bool, False, doc="whether the axis stays, with length 1")
 
-    partial_shapes = True
     arguments = {"data": "what is searched"}
 
-    def out_shapes(self, shape):
+    def axes(self, ndim):
         axis = self.params.axis
-        axes = _axes(self, None if axis is None else (axis,), len(shape))
-        _check_some(self, shape, axes)
-        return [_reduced(shape, axes, self.params.keepdims)]
+        return _axes(self, None if axis is None else (axis,), ndim)
 
 
-declare("argmax", ArgReduceProp, "Index of the first largest entry along an axis.", op=ArgReduceOp)
+declare("argmax", ArgReduceProp, "Index of the first largest entry along an axis.")
 _FIRST_MINIMUM = variant(ArgReduceOp, search=staticmethod(np.argmin))
 declare("argmin", ArgReduceProp, "Index of the first smallest entry along an axis.", op=_FIRST_MINIMUM)
 
 
 @register("argmax_channel")
-class ArgMaxChannelProp(OperatorProperty):
+class ArgMaxChannelProp(ArgReduceBase):
     """Index of the largest entry along axis 1."""
 
-    op = variant(ArgReduceOp, axis=lambda op, data: min(1, data.ndim - 1))
-    partial_shapes = True
     arguments = {"data": "what is searched, of shape (batch, channels, ...)"}
+
+    def axes(self, ndim):
+        return (min(1, ndim - 1),)
 
     def out_shapes(self, shape):
         self.check_ndim("data", shape, least=1)
-        axes = (min(1, len(shape) - 1),)
-        _check_some(self, shape, axes)
-        return [_reduced(shape, axes, False)]
+        return super().out_shapes(shape)
