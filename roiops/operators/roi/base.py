@@ -11,7 +11,7 @@ from ..base import Operator, OperatorProperty, assign, kernels
 
 
 class ROIOperator(Operator):
-    """Takes care of the requests of the forward pass; subclasses override :meth:`compute`."""
+    """Takes care of requests; subclasses override :meth:`compute` and :meth:`gradient`."""
 
     shareable = True
     #: Whether the CPU's kernels look whether each row names an image themselves.
@@ -39,6 +39,15 @@ class ROIOperator(Operator):
             results[0] = out_data[0].copy()
         self.compute(ctx, in_data, results)
         assign(out_data[0], req[0], results[0])
+
+    def gradient(self, ctx, number, head, in_data, out_data, add, target) -> None:
+        """Write, or ``add``, the gradient of the input of this number to ``target``."""
+        raise NotImplementedError
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+        for number, (how, target) in enumerate(zip(req, in_grad, strict=True)):
+            if how != "null":
+                self.gradient(ctx, number, out_grad[0], in_data, out_data, how == "add", target)
 
 
 def check_images(label, rois, images) -> None:
@@ -173,13 +182,9 @@ class SeparableOp(ROIOperator):
         """The dtype of the fewest bits in which the CPU's kernels take the second output."""
         return self.kernels(ctx).argmax_dtype(self.rules, data_shape)
 
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
+    def gradient(self, ctx, number, head, in_data, out_data, add, target):
         argmax = out_data[1:] if self.maximum else ()
-        self.kernels(ctx).backward(
-            out_grad[0], *argmax, in_data[1], *self.numbers, self.backward_rules, req[0] == "add", in_grad[0]
-        )
+        self.kernels(ctx).backward(head, *argmax, in_data[1], *self.numbers, self.backward_rules, add, target)
 
 
 def _least(dtype) -> float:

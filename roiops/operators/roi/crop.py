@@ -25,11 +25,12 @@ class CropAndResizeParam(DialectParam):
 class BoxGradientOp(SeparableOp):
     """Means whose boxes have a gradient too."""
 
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        super().backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
-        if req[1] != "null":
-            inputs = out_grad[0], *in_data, self.params.spatial_scale, self.rules
-            kernels("roi.edges", ctx.device).backward(*inputs, req[1] == "add", in_grad[1])
+    def gradient(self, ctx, number, head, in_data, out_data, add, target):
+        if number == 0:
+            super().gradient(ctx, number, head, in_data, out_data, add, target)
+        else:
+            inputs = head, *in_data, self.params.spatial_scale, self.rules
+            kernels("roi.edges", ctx.device).backward(*inputs, add, target)
 
     def at_addresses(self, ctx, in_shapes, out_shape, dtype):
         """None: the functions of addresses know the gradient of the map only."""

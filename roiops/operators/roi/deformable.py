@@ -50,17 +50,13 @@ class DisplacedOp(ROIOperator):
             data, rois, _displacements(trans), self.displaced, *out_data
         )
 
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
+    def gradient(self, ctx, number, head, in_data, out_data, add, target):
         data, rois, *trans = in_data
-        module = kernels("roi.deformable", ctx.device)
-        if req[0] != "null":
-            module.backward_data(
-                out_grad[0], rois, _displacements(trans), self.displaced, req[0] == "add", in_grad[0]
-            )
-        if trans and req[2] != "null":
-            module.backward_trans(
-                out_grad[0], data, rois, trans[0], self.displaced, req[2] == "add", in_grad[2]
-            )
+        module, displaced = kernels("roi.deformable", ctx.device), self.displaced
+        if number == 0:
+            module.backward_data(head, rois, _displacements(trans), displaced, add, target)
+        else:
+            module.backward_trans(head, data, rois, trans[0], displaced, add, target)
 
 
 class DeformablePSROIPoolingOp(DisplacedOp):

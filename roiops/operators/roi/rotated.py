@@ -25,11 +25,8 @@ class TurnedOp(ROIOperator):
     def compute(self, ctx, in_data, out_data):
         kernels("roi.rotated", ctx.device).forward(*in_data, *self.numbers, *out_data)
 
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] != "null":
-            kernels("roi.rotated", ctx.device).backward(
-                out_grad[0], in_data[1], *self.numbers, req[0] == "add", in_grad[0]
-            )
+    def gradient(self, ctx, number, head, in_data, out_data, add, target):
+        kernels("roi.rotated", ctx.device).backward(head, in_data[1], *self.numbers, add, target)
 
 
 class TurnedProp(ROIProperty):
@@ -97,12 +94,10 @@ class RiROIAlignOp(TurnedOp):
             in_data[1], self.params.num_orientations, False, out_data[0]
         )
 
-    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        if req[0] == "null":
-            return
-        head = out_grad[0].copy()
+    def gradient(self, ctx, number, head, in_data, out_data, add, target):
+        head = head.copy()
         kernels("roi.orientation", ctx.device).turn(in_data[1], self.params.num_orientations, True, head)
-        super().backward(ctx, [head], in_data, out_data, req, in_grad, aux)
+        super().gradient(ctx, number, head, in_data, out_data, add, target)
 
 
 @register("RiROIAlign", "_contrib_RiROIAlign")
