@@ -5,7 +5,7 @@ from ..training.factory import Declared as _Declared
 from .block import Block
 from .hybrid import HybridBlock
 
-__all__ = ["REQUIRED", "Declared", "Layer"]
+__all__ = ["REQUIRED", "Declared", "Layer", "made"]
 
 
 class Declared(_Declared):
@@ -21,6 +21,11 @@ class Declared(_Declared):
         """Make a parameter of its own; what is 0 in its shape follows from the first batch."""
         given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
         setattr(self, name, self.params.get(name, **given))
+
+
+def made(module: str, name: str, base: type, text: str, takes: dict, **members) -> type:
+    """A class of a row: its module, name, base, docstring and arguments."""
+    return type(name, (base,), {"__doc__": text, "__module__": module, **members}, takes=takes)
 
 
 class Layer(Declared, HybridBlock):

@@ -90,11 +90,30 @@ def test_colours_of_a_copy_change_whatever_the_dtype(change):
 )
 def test_hues_are_turned_as_in_mxnet(monkeypatch, turn, colours):
     drawn = []
-    monkeypatch.setattr("random.uniform", lambda least, most: drawn.append((least, most)) or turn)
+
+    class Drawing:
+        permutation = staticmethod(list)
+
+        def uniform(self, least, most):
+            drawn.append((least, most))
+            return turn if least > 0 else turn - 1  # around 1 or around 0
+
+    monkeypatch.setattr("roiops.training.image.by_chance.generator", Drawing)
     picture = mx.nd.array([[[100, 60, 20], [10, 200, 30], [7, 9, 250], [90, 90, 90]]])
     for change in (vision.transforms.RandomHue(0.6), vision.transforms.RandomColorJitter(hue=0.6)):
         np.testing.assert_allclose(change(picture).asnumpy()[0], colours, atol=1e-3)
-    assert drawn == [(0.4, 1.6)] * 2
+    assert drawn == [(0.4, 1.6), (-0.6, 0.6)]
+
+
+def test_random_transforms_draw_from_the_generator_that_mx_random_seeds():
+    picture = mx.nd.array(np.arange(48).reshape(4, 4, 3), dtype="uint8")
+    changes = [vision.transforms.RandomFlipLeftRight(), vision.transforms.RandomContrast(0.5)]
+    drawn = []
+    for _ in range(2):
+        mx.random.seed(7)
+        drawn.append([change(picture).asnumpy().tolist() for change in changes for _ in range(8)])
+    assert drawn[0] == drawn[1]
+    assert len({str(each) for each in drawn[0]}) > 4
 
 
 def test_a_crop_takes_the_nearest_pixels_where_that_is_asked_for():

@@ -1,6 +1,6 @@
 """Convolutions and pooling of one, two and three dimensions: a row each."""
 
-from ..declare import REQUIRED, Layer
+from ..declare import REQUIRED, Layer, made
 from .basic_layers import Linear
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
@@ -98,10 +98,6 @@ class ReflectionPad2D(Layer, takes={"padding": 0}):
         self._kwargs = {"mode": "reflect", "pad_width": padding}
 
 
-def _made(name: str, base: type, text: str, takes: dict, **members) -> type:
-    return type(name, (base,), {"__doc__": text, "__module__": __name__, **members}, takes=takes)
-
-
 def _convolution(count: int, transposed: bool) -> type:
     kind = "A transposed convolution" if transposed else "A convolution"
     ones, zeros = (1,) * count, (0,) * count
@@ -110,7 +106,7 @@ def _convolution(count: int, transposed: bool) -> type:
     takes |= {"dilation": ones, "groups": 1, "layout": _LAYOUTS[count], "activation": None, "use_bias": True}
     takes |= {"weight_initializer": None, "bias_initializer": "zeros", "in_channels": 0}
     name, text = f"Conv{count}D{'Transpose' * transposed}", f"{kind} over {_dimensions(count)}."
-    return _made(name, _Conv, text, takes, _count=count)
+    return made(__name__, name, _Conv, text, takes, _count=count)
 
 
 def _pooling(count: int, kind: str, everywhere: bool) -> type:
@@ -122,7 +118,7 @@ def _pooling(count: int, kind: str, everywhere: bool) -> type:
     text = f"The {word} of {'everything' if everywhere else 'windows'} over {_dimensions(count)}."
     name = f"{'Global' * everywhere}{kind.capitalize()}Pool{count}D"
     members = {"_count": count, "_kind": kind, "_everywhere": everywhere}
-    return _made(name, _Pooling, text, layout if everywhere else takes, **members)
+    return made(__name__, name, _Pooling, text, layout if everywhere else takes, **members)
 
 
 def _dimensions(count: int) -> str:

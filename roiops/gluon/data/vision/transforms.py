@@ -1,7 +1,5 @@
-"""What is done to pictures before a network sees them; most are augmenters of mx.image as blocks."""
+"""What is done to pictures before a network sees them: ``nd.image`` and ``mx.image`` as blocks."""
 
-import functools
-import inspect
 import itertools
 import random
 
@@ -9,17 +7,14 @@ import numpy as np
 
 from .... import ndarray
 from ....training import image
-from ....training.image.augment import IMAGENET_LIGHT, turn_hues
 from ...block import Block
-from ...declare import Declared
+from ...declare import REQUIRED, Declared, made
 from ...hybrid import HybridBlock
 from ...nn import HybridSequential, Sequential
 from ...nn.conv_layers import _tuple
 
-__all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "Normalize", "RandomApply", "RandomBrightness"]
-__all__ += ["RandomColorJitter", "RandomContrast", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomHue"]
-__all__ += ["RandomLighting", "RandomResizedCrop", "RandomRotation", "RandomSaturation", "Resize", "Rotate"]
-__all__ += ["ToTensor"]
+__all__ = ["Cast", "CenterCrop", "Compose", "CropResize", "Normalize", "RandomApply", "RandomResizedCrop"]
+__all__ += ["RandomRotation", "Rotate", "ToTensor"]
 
 
 class Compose(Sequential):
@@ -69,141 +64,109 @@ class RandomApply(Sequential):
         return x if self.p < random.random() else self.transforms(x)
 
 
-class _Augmenting(Block):
-    """Base of transforms that are a function of a picture, which ``_make`` makes."""
+class _OneFunction(Declared, Block, takes={}):
+    """Base of transforms that are one function of ``nd.image``, which takes their arguments."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__()
-        self._augment = self._make(*args, **kwargs)
+    _function = ""
 
-    def forward(self, x):
-        return self._augment(x)
-
-
-class _Recolouring(_Augmenting):
-    """Base of those that change colours: in float32, on a copy; whole numbers stay within 0 and 255."""
+    def _set_up(self, **given):
+        self._args = tuple(given.values())
 
     def forward(self, x):
-        made = super().forward(x.astype("float32"))
-        return (made if np.dtype(x.dtype).kind == "f" else ndarray.clip(made, 0, 255)).astype(x.dtype)
+        return getattr(ndarray.image, self._function)(x, *self._args)
 
 
-class _Resizing(_Augmenting):
-    """Base of those that take a batch of pictures, too."""
+class _ByFactor(_OneFunction):
+    """Base of those whose argument says how far from 1 a random factor may be."""
 
-    def forward(self, x):
-        each = super().forward
-        return ndarray.stack(*map(each, x)) if x.ndim == 4 else each(x)
-
-
-def _augmenting(make, name=None, text=None, base=_Augmenting) -> type:
-    """The class of transforms that takes what this function takes and does what its result does."""
-    members = {"_make": staticmethod(make), "__signature__": inspect.signature(make)}
-    members |= {"__doc__": text or make.__doc__, "__module__": __name__}
-    return type(name or make.__name__, (base,), members)
+    def _set_up(self, **given):
+        (most,) = given.values()
+        self._args = max(0, 1 - most), 1 + most
 
 
-_recolouring = functools.partial(_augmenting, base=_Recolouring)
-_resizing = functools.partial(_augmenting, base=_Resizing)
+_SHARES = dict.fromkeys(("brightness", "contrast", "saturation", "hue"), 0)
+
+#: Transforms by the function that they are, with their arguments.
+_ROWS = {
+    "random_flip_left_right": (_OneFunction, {}, "Every second picture mirrored."),
+    "random_flip_top_bottom": (_OneFunction, {}, "Every second picture upside down."),
+    "random_brightness": (_ByFactor, {"brightness": REQUIRED}, "Lighter or darker."),
+    "random_contrast": (_ByFactor, {"contrast": REQUIRED}, "More contrast or less."),
+    "random_saturation": (_ByFactor, {"saturation": REQUIRED}, "More colour or less."),
+    "random_hue": (_ByFactor, {"hue": REQUIRED}, "Colours turned by up to ``hue``, a share of the circle."),
+    "random_color_jitter": (_OneFunction, _SHARES, "All of these changed by chance, in random order."),
+    "random_lighting": (_OneFunction, {"alpha": REQUIRED}, "Noise as colours vary."),
+    "resize": (
+        _OneFunction,
+        {"size": REQUIRED, "keep_ratio": False, "interpolation": 1},
+        "Pictures, or a batch of them, of another size; with ``keep_ratio``, the shorter side has it.",
+    ),
+}
+for _function, (_base, _takes, _text) in _ROWS.items():
+    _name = "".join(word.capitalize() for word in _function.split("_"))
+    globals()[_name] = made(__name__, _name, _base, _text, _takes, _function=_function)
+    __all__ += [_name]
 
 
-def _flip_top_bottom(x):
-    return ndarray.image.flip_top_bottom(x) if random.random() < 0.5 else x
+_PART = {"x": REQUIRED, "y": REQUIRED, "width": REQUIRED, "height": REQUIRED}
 
 
-RandomFlipLeftRight = _augmenting(
-    lambda: image.HorizontalFlipAug(0.5), "RandomFlipLeftRight", "Every second picture mirrored."
-)
-RandomFlipTopBottom = _augmenting(
-    lambda: _flip_top_bottom, "RandomFlipTopBottom", "Every second picture upside down."
-)
-RandomBrightness = _recolouring(image.BrightnessJitterAug, "RandomBrightness", "Lighter or darker.")
-RandomContrast = _recolouring(image.ContrastJitterAug, "RandomContrast", "More contrast or less.")
-RandomSaturation = _recolouring(image.SaturationJitterAug, "RandomSaturation", "More colour or less.")
-
-
-def _turned_by_chance(picture, most):
-    return turn_hues(picture, random.uniform(max(0, 1 - most), 1 + most))
-
-
-@_recolouring
-def RandomHue(hue):
-    """Colours turned by up to ``hue``, a share of the circle."""
-    return functools.partial(_turned_by_chance, most=hue)
-
-
-@_recolouring
-def RandomLighting(alpha):
-    """Noise as colours vary."""
-    return image.LightingAug(alpha, *IMAGENET_LIGHT)
-
-
-@_recolouring
-def RandomColorJitter(brightness=0, contrast=0, saturation=0, hue=0):
-    """Brightness, contrast, saturation and hue changed by chance, in random order."""
-    three = image.ColorJitterAug(brightness, contrast, saturation).ts
-    return image.RandomOrderAug([*three, RandomHue(hue)] if hue else three)
-
-
-@_resizing
-def Resize(size, keep_ratio=False, interpolation=1):
-    """Pictures, or a batch of them, of another size; with ``keep_ratio``, the shorter side has it."""
-    if isinstance(size, int) and keep_ratio:
-        return image.ResizeAug(size, interpolation)
-    return image.ForceResizeAug(_tuple(size, 2), interpolation)
-
-
-def _cropped(picture, **place):  # a function that pickle finds, for workers
-    return ndarray.image.crop(picture, **place)
-
-
-@_resizing
-def CropResize(x, y, width, height, size=None, interpolation=None):
+class CropResize(Declared, Block, takes={**_PART, "size": None, "interpolation": None}):
     """A part of a picture, or of each of a batch, in another size if one is given."""
-    crop = functools.partial(_cropped, x=x, y=y, width=width, height=height)
-    method = 1 if interpolation is None else interpolation
-    resize = [] if size is None else [image.ForceResizeAug(_tuple(size, 2), method)]
-    return image.SequentialAug([crop, *resize])
+
+    def forward(self, x):
+        part = ndarray.image.crop(x, x=self._x, y=self._y, width=self._width, height=self._height)
+        how = 1 if self._interpolation is None else self._interpolation
+        return part if self._size is None else ndarray.image.resize(part, self._size, interp=how)
 
 
-@_augmenting
-def CenterCrop(size, interpolation=1):
+class CenterCrop(Declared, Block, takes={"size": REQUIRED, "interpolation": 1}):
     """The middle of a picture, ``size`` being ``(width, height)``."""
-    return image.CenterCropAug(_tuple(size, 2), interpolation)
+
+    def forward(self, x):
+        return image.center_crop(x, _tuple(self._size, 2), self._interpolation)[0]
 
 
-@_augmenting
-def RandomResizedCrop(size, scale=(0.08, 1.0), ratio=(3.0 / 4.0, 4.0 / 3.0), interpolation=1):
+_LIMITS = {"scale": (0.08, 1.0), "ratio": (3.0 / 4.0, 4.0 / 3.0)}
+
+
+class RandomResizedCrop(Declared, Block, takes={"size": REQUIRED, **_LIMITS, "interpolation": 1}):
     """A part of a picture, of an area within ``scale`` and sides within ``ratio``, in another size."""
-    return image.RandomSizedCropAug(_tuple(size, 2), scale, ratio, interpolation)
+
+    def forward(self, x):
+        limits = self._scale, self._ratio
+        return image.random_size_crop(x, _tuple(self._size, 2), *limits, self._interpolation)[0]
 
 
-def _turned(x, turn, angles, zoom_in, zoom_out):
-    if x.dtype != np.float32:
-        raise TypeError("This transformation only supports float32. Consider calling it after ToTensor")
-    return turn(x, angles, zoom_in, zoom_out)
+_ZOOM = {"zoom_in": False, "zoom_out": False}
 
 
-@_augmenting
-def Rotate(rotation_degrees, zoom_in=False, zoom_out=False):
+class Rotate(Declared, Block, takes={"rotation_degrees": REQUIRED, **_ZOOM}):
     """Pictures ``(C, H, W)``, or a batch of them, turned around their middle by ``mx.image.imrotate``."""
-    given = {"angles": rotation_degrees, "zoom_in": zoom_in, "zoom_out": zoom_out}
-    return functools.partial(_turned, turn=image.imrotate, **given)
+
+    def forward(self, x):
+        _check_float32(x)
+        return image.imrotate(x, self._rotation_degrees, self._zoom_in, self._zoom_out)
 
 
-class RandomRotation(Block):
+class RandomRotation(Declared, Block, takes={"angle_limits": REQUIRED, **_ZOOM, "rotate_with_proba": 1.0}):
     """:class:`Rotate` by an angle between two limits, done with probability ``rotate_with_proba``."""
 
-    def __init__(self, angle_limits, zoom_in=False, zoom_out=False, rotate_with_proba=1.0):
-        super().__init__()
-        lower, upper = angle_limits
+    def _set_up(self, **given):
+        super()._set_up(**given)
+        lower, upper = self._angle_limits
         if lower >= upper:
             raise ValueError("`angle_limits` must be an ordered tuple")
-        if not 0 <= rotate_with_proba <= 1:
+        if not 0 <= self._rotate_with_proba <= 1:
             raise ValueError("Probability of rotating the image should be between 0 and 1")
-        self._how = image.random_rotate, angle_limits, zoom_in, zoom_out
-        self._probability = rotate_with_proba
 
     def forward(self, x):
-        skipped = np.random.random() > self._probability  # noqa: NPY002 - MXNet draws from this generator
-        return x if skipped else _turned(x, *self._how)
+        if np.random.random() > self._rotate_with_proba:  # noqa: NPY002 - MXNet draws from this generator
+            return x
+        _check_float32(x)
+        return image.random_rotate(x, self._angle_limits, self._zoom_in, self._zoom_out)
+
+
+def _check_float32(x) -> None:
+    if x.dtype != np.float32:
+        raise TypeError("This transformation only supports float32. Consider calling it after ToTensor")
