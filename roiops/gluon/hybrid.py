@@ -9,7 +9,7 @@ import numpy as np
 from .. import ndarray
 from ..autograd import _tape as tape
 from ..autograd import _zeros_like
-from ..errors import DTypeError, MXNetError
+from ..errors import MXNetError
 from ..graph import functions as symbol
 from ..graph.memory import drop_oldest
 from ..graph.nodes import topological_order
@@ -382,16 +382,14 @@ class SymbolBlock(HybridBlock):
             if len(each.get_internals()) != 1:
                 raise AssertionError(f"Input symbols must be variable, but {each} is an output of operators")
         graph = symbol.Group(flat)
-        names = {each.name for each in symbols}
-        used = [each for each in symbols if each.name in graph.list_inputs()]
-        said = {each.name: each.infer_type_partial()[0][0] for each in used}
-        try:
-            types = graph.infer_type_partial(**{name: dtype or np.float32 for name, dtype in said.items()})
-        except DTypeError:  # a network of another dtype, which its inputs do not say
-            types = graph.infer_type_partial(**{name: dtype for name, dtype in said.items() if dtype})
+        types_said = {each.name: each.infer_type_partial()[0][0] for each in symbols}
+        used = set(graph.list_inputs())
+        types = graph.infer_type_partial(
+            **{n: dtype for n, dtype in types_said.items() if dtype and n in used}
+        )
         states = graph.list_auxiliary_states()
         for name, dtype in zip([*graph.list_arguments(), *states], [*types[0], *types[2]], strict=True):
-            if name not in names:
+            if name not in types_said:
                 given = {"grad_req": "null"} if name in states else {}
                 self.params.get(name, allow_deferred_init=True, dtype=dtype or np.float32, **given)
         self._cached_graph = symbols, graph
