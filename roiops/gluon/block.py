@@ -112,6 +112,8 @@ class Block:
 
     #: What prefixes are made of, unless it is the class's name.
     _hint = ""
+    #: With what the names of attributes begin that arguments become: see :class:`~.factory.Declared`.
+    _begins = "_"
 
     def __init__(self, prefix=None, params=None):
         self._empty_prefix = prefix == ""
@@ -164,6 +166,11 @@ class Block:
     def params(self) -> ParameterDict:
         """Its own parameters, without those of its children."""
         return self._params
+
+    def _learn(self, name, shape, init, **given):
+        """Make a parameter of its own; what is 0 in its shape follows from the first batch."""
+        given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
+        setattr(self, name, self.params.get(name, **given))
 
     def collect_params(self, select: str | None = None) -> ParameterDict:
         """Its parameters and those of all its children; ``select`` is a pattern for their names."""

@@ -1,26 +1,10 @@
-"""Blocks whose arguments are a row: their names in order, with defaults."""
+"""Layers that are a row: an operator with its parameters, and classes made from tables."""
 
-from ..training.factory import REQUIRED
-from ..training.factory import Declared as _Declared
+from ..training.factory import Declared
 from .block import Block
 from .hybrid import HybridBlock
 
-__all__ = ["REQUIRED", "Declared", "Layer", "made"]
-
-
-class Declared(_Declared):
-    """Mixed into blocks, before :class:`Block`: ``class ELU(Declared, HybridBlock, takes={"alpha": 1.0})``.
-
-    ``_set_up`` gets the arguments by name, those of :class:`Block` apart. It may be left out: each argument
-    then becomes an attribute, ``alpha`` being ``_alpha``.
-    """
-
-    _begins = "_"
-
-    def _learn(self, name, shape, init, **given):
-        """Make a parameter of its own; what is 0 in its shape follows from the first batch."""
-        given = {"shape": shape, "init": init, "allow_deferred_init": True, **given}
-        setattr(self, name, self.params.get(name, **given))
+__all__ = ["Layer", "made"]
 
 
 def made(module: str, name: str, base: type, text: str, takes: dict, **members) -> type:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import ndarray
-from .declare import Declared
+from ..training.factory import Declared
 from .hybrid import HybridBlock
 
 __all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss"]

@@ -17,11 +17,10 @@ class Declared:
 
     The arguments are a row: names in order, with defaults, or with a list of all choices, the default first.
     The base gets those that it takes, and any others that are given by name. ``_set_up`` gets those that the
-    base does not name. It may be left out: each then becomes an attribute.
+    base does not name. It may be left out: each then becomes an attribute, whose name begins with the base's
+    ``_begins`` if it has that: ``alpha`` is ``_alpha`` in Gluon's blocks.
     """
 
-    #: What the names of such attributes begin with.
-    _begins = ""
     _row = inspect.Signature([_OTHERS])
     _of_base = _own = ()
     _choices: dict = {}
@@ -64,8 +63,9 @@ class Declared:
         self._set_up(**{name: given[name] for name in self._own})
 
     def _set_up(self, **given):
+        begins = getattr(self, "_begins", "")
         for name, value in given.items():
-            setattr(self, f"{self._begins}{name}", value)
+            setattr(self, f"{begins}{name}", value)
 
 
 class Factory:

@@ -1,7 +1,8 @@
 """Activations as layers."""
 
+from ...training.factory import REQUIRED, Declared
 from ...training.initializer import Constant
-from ..declare import REQUIRED, Declared, Layer
+from ..declare import Layer
 from ..hybrid import HybridBlock
 
 __all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]

@@ -13,8 +13,9 @@ from ...ndarray.invoke import followed
 from ...ndarray.ndarray import wrap
 from ...operators import checks
 from ...recording import current
+from ...training.factory import REQUIRED, Declared
 from ..block import Block, described
-from ..declare import REQUIRED, Declared, Layer
+from ..declare import Layer
 from ..hybrid import HybridBlock
 from .activations import Activation
 

@@ -1,6 +1,7 @@
 """Convolutions and pooling of one, two and three dimensions: a row each."""
 
-from ..declare import REQUIRED, Layer, made
+from ...training.factory import REQUIRED
+from ..declare import Layer, made
 from .basic_layers import Linear
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}

@@ -6,8 +6,8 @@ What a step computes, and how sequences go through it, is in :mod:`roiops.mxnet.
 from ... import ndarray
 from ...graph import functions as symbol
 from ...mxnet.rnn import steps
+from ...training.factory import REQUIRED, Declared
 from ..block import Block, described
-from ..declare import REQUIRED, Declared
 from ..hybrid import HybridBlock
 from ..nn import LeakyReLU
 

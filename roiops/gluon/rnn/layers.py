@@ -8,7 +8,7 @@ from ...graph import functions as symbol
 from ...graph.symbol import Symbol
 from ...mxnet.rnn.steps import FILLED, make_state
 from ...ndarray import NDArray
-from ..declare import REQUIRED, Declared
+from ...training.factory import REQUIRED, Declared
 from ..hybrid import HybridBlock
 from . import cells
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from ...declare import REQUIRED
+from ....training.factory import REQUIRED
 from ...nn.basic_layers import Linear
 from ...nn.conv_layers import window_of
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from .... import ndarray
 from ....training import image
+from ....training.factory import REQUIRED, Declared
 from ...block import Block
-from ...declare import REQUIRED, Declared, made
+from ...declare import made
 from ...hybrid import HybridBlock
 from ...nn import HybridSequential, Sequential
 from ...nn.conv_layers import _tuple
