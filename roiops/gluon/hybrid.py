@@ -16,9 +16,9 @@ from ..graph.nodes import topological_order
 from ..graph.symbol import Symbol
 from ..ndarray import NDArray, device
 from ..ndarray.ndarray import wrap
-from ..ndarray.parameters import with_prefixes
 from ..operators.base import assign
 from ..recording import Mode, current
+from ..training.checkpoint import save_checkpoint
 from .block import Block, flatten, regroup
 from .parameter import Parameter, ParameterDict
 
@@ -332,10 +332,8 @@ class HybridBlock(Block):
             {name: params[name]._reduce() for name in names if name in params}
             for names in (outputs.list_arguments(), outputs.list_auxiliary_states())
         ]
-        files = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
-        outputs.save(files[0])
-        ndarray.save(files[1], with_prefixes(*arrays))
-        return files
+        save_checkpoint(path, epoch, outputs, *arrays, remove_amp_cast)
+        return f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
 
 
 def _tensors(args) -> list:

@@ -596,3 +596,13 @@ def test_a_device_may_be_given_in_a_graph():
     net = Created()
     net.hybridize()
     assert net(nd.ones((2,))).asnumpy().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_an_exported_graph_has_casts_of_mixed_precision_where_that_is_asked_for(tmp_path, remove):
+    net = nn.HybridLambda(lambda F, x: F.exp(F.amp_cast(x, dtype="float16")))
+    net.hybridize()
+    net(nd.ones((2,)))
+    graph, _ = net.export(str(tmp_path / "net"), remove_amp_cast=remove)
+    names = mx.sym.load(graph).get_internals().list_outputs()
+    assert any("amp_cast" in name for name in names) is not remove
