@@ -75,16 +75,15 @@ class CIFAR10(_FromFiles):
     """Pictures of ten classes, of 32 x 32 pixels: ``data_batch_1.bin`` to ``5``, and ``test_batch.bin``."""
 
     _folder, _labels, _used = "cifar10", 1, 0
-
-    def _names(self):
-        return [f"data_batch_{i}.bin" for i in range(1, 6)] if self._train else ["test_batch.bin"]
+    _train_files, _test_files = [f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]
 
     def _read(self):
-        row = self._labels + 3 * 32 * 32
-        parts = [np.fromfile(self._path(name), np.uint8) for name in self._names()]
-        for name, part in zip(self._names(), parts, strict=True):
+        row, parts = self._labels + 3 * 32 * 32, []
+        for name in self._train_files if self._train else self._test_files:
+            part = np.fromfile(self._path(name), np.uint8)
             if part.size % row:
                 raise DataError(f"{type(self).__name__}: {name} has {part.size} bytes, no multiple of {row}")
+            parts.append(part)
         rows = np.concatenate(parts).reshape(-1, row)
         pictures = rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         return np.ascontiguousarray(pictures), rows[:, self._used].astype(np.int32)
@@ -93,14 +92,11 @@ class CIFAR10(_FromFiles):
 class CIFAR100(CIFAR10):
     """Pictures of 20 groups, or with ``fine_label`` of 100 classes: ``train.bin`` and ``test.bin``."""
 
-    _folder, _labels = "cifar100", 2
+    _folder, _labels, _train_files, _test_files = "cifar100", 2, ["train.bin"], ["test.bin"]
 
     def __init__(self, root=None, fine_label=False, train=True, transform=None):
         self._used = int(fine_label)
         super().__init__(root, train, transform)
-
-    def _names(self):
-        return ["train.bin" if self._train else "test.bin"]
 
 
 class ImageRecordDataset(RecordFileDataset):
