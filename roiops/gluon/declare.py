@@ -26,8 +26,8 @@ class Layer(Declared, HybridBlock):
         if self._forward_pre_hooks or self._forward_hooks or self._active or self.act or own != _OWN:
             return None
         try:
-            return self._op_name, self._kwargs, [each._data[ctx].data for each in self._reg_params.values()]
-        except (TypeError, KeyError):  # not initialised, or not on this device
+            return self._op_name, self._kwargs, [each.data(ctx).data for each in self._reg_params.values()]
+        except RuntimeError:  # not initialised, or not on this device
             return None
 
     def hybrid_forward(self, F, x, *learned, **by_name):

@@ -44,7 +44,7 @@ class _BoundGraph:
     def __call__(self, arrays: list[NDArray]) -> list[NDArray]:
         used = [arrays[i] for i, _ in self._inputs]
         ctx = arrays[0].context
-        params = self._arrays(ctx)
+        params = [parameter.data(ctx) for _, parameter in self._params]
         recorded = current.tape is not None and tape.follows([*used, *params])
         wants = tuple(recorded and a._entry is not None and a._entry[0].wants for a in used)
         key = (ctx, recorded, wants, *((a.shape, a.data.dtype) for a in used))
@@ -67,13 +67,6 @@ class _BoundGraph:
 
     def __reduce__(self):
         return type(None), ()  # a block that is copied or pickled makes its own
-
-    def _arrays(self, ctx) -> list[NDArray]:
-        """Those of the parameters, as they are now."""
-        try:
-            return [parameter._data[ctx] for _, parameter in self._params]
-        except (TypeError, KeyError):
-            return [parameter.data(ctx) for _, parameter in self._params]  # says what is missing
 
     def _told(self, name, array):
         """Call the block's hook with the name of a value, the operator of its node, and the value."""

@@ -233,7 +233,8 @@ class Parameter:
 
     def data(self, ctx=None) -> NDArray:
         """The array on a device."""
-        return self._held(ctx)
+        found = None if self._data is None else self._data.get(ctx)
+        return self._held(ctx) if found is None else found
 
     def list_data(self) -> list[NDArray]:
         """The arrays on all devices."""
