@@ -4,11 +4,11 @@ from ..training.factory import Declared
 from .block import Block
 from .hybrid import HybridBlock
 
-__all__ = ["Layer", "made"]
+__all__ = ["Layer", "block_class"]
 
 
-def made(module: str, name: str, base: type, text: str, takes: dict, **members) -> type:
-    """A class of a row: its module, name, base, docstring and arguments."""
+def block_class(module: str, name: str, base: type, text: str, takes: dict, **members) -> type:
+    """The class of a row: its module, name, base, docstring and arguments."""
     return type(name, (base,), {"__doc__": text, "__module__": module, **members}, takes=takes)
 
 

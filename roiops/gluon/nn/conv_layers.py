@@ -1,7 +1,7 @@
 """Convolutions and pooling of one, two and three dimensions: a row each."""
 
 from ...training.factory import REQUIRED
-from ..declare import Layer, made
+from ..declare import Layer, block_class
 from .basic_layers import Linear
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
@@ -107,7 +107,7 @@ def _convolution(count: int, transposed: bool) -> type:
     takes |= {"dilation": ones, "groups": 1, "layout": _LAYOUTS[count], "activation": None, "use_bias": True}
     takes |= {"weight_initializer": None, "bias_initializer": "zeros", "in_channels": 0}
     name, text = f"Conv{count}D{'Transpose' * transposed}", f"{kind} over {_dimensions(count)}."
-    return made(__name__, name, _Conv, text, takes, _count=count)
+    return block_class(__name__, name, _Conv, text, takes, _count=count)
 
 
 def _pooling(count: int, kind: str, everywhere: bool) -> type:
@@ -119,7 +119,7 @@ def _pooling(count: int, kind: str, everywhere: bool) -> type:
     text = f"The {word} of {'everything' if everywhere else 'windows'} over {_dimensions(count)}."
     name = f"{'Global' * everywhere}{kind.capitalize()}Pool{count}D"
     members = {"_count": count, "_kind": kind, "_everywhere": everywhere}
-    return made(__name__, name, _Pooling, text, layout if everywhere else takes, **members)
+    return block_class(__name__, name, _Pooling, text, layout if everywhere else takes, **members)
 
 
 def _dimensions(count: int) -> str:

@@ -9,7 +9,7 @@ from .... import ndarray
 from ....training import image
 from ....training.factory import REQUIRED, Declared
 from ...block import Block
-from ...declare import made
+from ...declare import block_class
 from ...hybrid import HybridBlock
 from ...nn import HybridSequential, Sequential
 from ...nn.conv_layers import _tuple
@@ -105,7 +105,7 @@ _ROWS = {
 }
 for _function, (_base, _takes, _text) in _ROWS.items():
     _name = "".join(word.capitalize() for word in _function.split("_"))
-    globals()[_name] = made(__name__, _name, _base, _text, _takes, _function=_function)
+    globals()[_name] = block_class(__name__, _name, _base, _text, _takes, _function=_function)
     __all__ += [_name]
 
 
