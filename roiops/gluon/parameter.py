@@ -9,7 +9,8 @@ from .. import autograd
 from ..context import Context, cpu, current_context
 from ..errors import ParamError
 from ..graph import functions as symbol
-from ..ndarray import NDArray, add_n, array, load, save, zeros
+from ..ndarray import NDArray, array, load, save, zeros
+from ..ndarray.parameters import mean_of
 from ..recording import Mode
 from ..training import initializer
 from .utils import shape_is_known
@@ -315,8 +316,7 @@ class Parameter:
 
     def _reduce(self) -> NDArray:
         """The mean over the devices, as files have it."""
-        arrays = [each.copyto(cpu()) for each in self.list_data()]
-        return arrays[0] if len(arrays) == 1 else add_n(*arrays) / len(arrays)
+        return mean_of(self.list_data())
 
     def _load_init(self, data, ctx, cast_dtype=False, dtype_source="current") -> None:
         """Take the values of a file."""

@@ -1,9 +1,16 @@
-"""What the names in a .params file say: ``arg:name`` is a parameter, ``aux:name`` an auxiliary state."""
+"""What a .params file holds: ``arg:name`` is a parameter, ``aux:name`` an auxiliary state, on the CPU."""
 
 from ..context import cpu
 from ..errors import FormatError
+from .ndarray import NDArray
 
-__all__ = ["with_prefixes", "without_prefixes"]
+__all__ = ["mean_of", "with_prefixes", "without_prefixes"]
+
+
+def mean_of(arrays: list[NDArray]) -> NDArray:
+    """One new array on the CPU of those that devices hold of a parameter."""
+    copies = [each.copyto(cpu()) for each in arrays]
+    return copies[0] if len(copies) == 1 else sum(copies[1:], start=copies[0]) / len(copies)
 
 
 def with_prefixes(arg_params: dict, aux_params: dict) -> dict:

@@ -9,6 +9,7 @@ from ... import ndarray
 from ...context import Context
 from ...errors import DataError, GraphError, ShapeError
 from ...graph.program import parse_grad_req
+from ...ndarray.parameters import mean_of
 from ..io import DataDesc, descriptions
 
 __all__ = ["Arrays", "DataParallelExecutorGroup", "gradient_requests", "means_of_devices", "split_batch"]
@@ -389,14 +390,4 @@ def _part(value, axis: int, rows: slice):
 
 def means_of_devices(devices, kind: str, names) -> dict:
     """Of the arrays of each device, those of a kind: the means by name, as new arrays on the CPU."""
-    return {name: _mean([getattr(each, kind)[name] for each in devices]) for name in names}
-
-
-def _mean(block):
-    total = block[0].copyto(Context("cpu"))
-    if len(block) == 1:
-        return total
-    for each in block[1:]:
-        total += each.as_in_context(total.context)
-    total /= len(block)
-    return total
+    return {name: mean_of([getattr(each, kind)[name] for each in devices]) for name in names}
