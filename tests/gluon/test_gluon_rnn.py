@@ -97,6 +97,10 @@ def test_both_directions_of_unknown_width_in_a_bound_graph():
 def test_what_recurrent_layers_do_not_take(layer):
     with pytest.raises(MXNetError, match=f"{layer.__name__}: use_sequence_length is not offered"):
         layer(4, use_sequence_length=True)
+    for name, value in (("projection_size", 2), ("state_clip_min", -1.0), ("state_clip_nan", True)):
+        if layer is rnn.LSTM:
+            with pytest.raises(MXNetError, match=f"LSTM: {name} is not offered, and not by MXNet on a CPU"):
+                layer(4, **{name: value})
     wrong = layer(4)
     wrong.initialize()
     count = 2 if layer is rnn.LSTM else 1

@@ -20,30 +20,27 @@ class _RNNLayer(Declared, HybridBlock):
 
     #: The cells that the layers are of.
     _cell = cells.RNNCell
-    # Those that not every layer takes.
-    _activation = _projection_size = _state_clip_min = None
+    #: Of :class:`RNN` alone.
+    _activation = None
     _skip_states = False
 
     def _set_up(self, **given):
         super()._set_up(**given)
         if self._layout not in ("TNC", "NTC"):
             raise AssertionError(f"Invalid layout {self._layout}; must be one of ['TNC' or 'NTC']")
-        if self._use_sequence_length:
-            raise MXNetError(
-                f"{type(self).__name__}: use_sequence_length is not offered, and not by MXNet on a CPU; "
-                "unroll cells with valid_length, or mask with SequenceMask"
-            )
+        for name, instead in _NOT_ON_CPU.items():
+            if given.get(name):
+                raise MXNetError(
+                    f"{type(self).__name__}: {name} is not offered, and not by MXNet on a CPU; {instead}"
+                )
         if self._activation is not None:
             self._mode = f"rnn_{self._activation}"
         self._gates = len(self._cell._gate_names)
         self._directions = ("l", "r") if self._bidirectional else ("l",)
-        self._out = self._projection_size or self._hidden_size
         rows = self._gates * self._hidden_size
         for _, names, width in self._each_layer(self._input_size):
-            shapes = {"i2h_weight": (rows, width), "h2h_weight": (rows, self._out)}
+            shapes = {"i2h_weight": (rows, width), "h2h_weight": (rows, self._hidden_size)}
             shapes |= {"i2h_bias": (rows,), "h2h_bias": (rows,)}
-            if self._projection_size:
-                shapes["h2r_weight"] = (self._out, self._hidden_size)
             for name in names:
                 for end, shape in shapes.items():
                     self._learn(f"{name}{end}", shape, given[f"{end}_initializer"], dtype=self._dtype)
@@ -52,7 +49,7 @@ class _RNNLayer(Declared, HybridBlock):
         """The number of each layer, what names of its parameters begin with, and the width of its input."""
         for i in range(self._num_layers):
             yield i, [f"{direction}{i}_" for direction in self._directions], width
-            width = self._out * len(self._directions)
+            width = self._hidden_size * len(self._directions)
 
     def __repr__(self):
         shape = self.l0_i2h_weight.shape
@@ -72,11 +69,9 @@ class _RNNLayer(Declared, HybridBlock):
 
     def state_info(self, batch_size=0) -> list[dict]:
         """Shape and layout of each state."""
-        count, sizes = self._num_layers * len(self._directions), (self._out, self._hidden_size)
-        return [
-            {"shape": (count, batch_size, n), "__layout__": "LNC", "dtype": self._dtype}
-            for n in sizes[: self._cell._states]
-        ]
+        shape = (self._num_layers * len(self._directions), batch_size, self._hidden_size)
+        info = {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
+        return [dict(info) for _ in range(self._cell._states)]
 
     def begin_state(self, batch_size=0, func=ndarray.zeros, **kwargs) -> list:
         """The states before the first step: ``func(name=..., shape=...)`` for each."""
@@ -94,10 +89,6 @@ class _RNNLayer(Declared, HybridBlock):
 
     def _unfuse(self) -> cells.HybridSequentialRNNCell:
         """The same layers as a stack of cells, which have these parameters."""
-        if self._projection_size or self._state_clip_min is not None:
-            raise AssertionError(
-                f"{type(self).__name__}: layers with a projection or clipped states are no stack of cells"
-            )
         make, kind = self._cell, {name: getattr(self, f"_{name}") for name in FILLED}
         if self._activation is not None:
             kind["activation"] = self._activation
@@ -139,19 +130,15 @@ class _RNNLayer(Declared, HybridBlock):
             inputs = F.swapaxes(inputs, dim1=0, dim2=1)
         names = sorted(kwargs, key=lambda name: name.endswith("bias"))  # all weights, then all biases
         parameters = F._internal._rnn_param_concat(*(kwargs[name].reshape((-1,)) for name in names), dim=0)
-        options = {}
-        if self._state_clip_min is not None:
-            options = {f"lstm_{key}": getattr(self, f"_{key}") for key in _CLIPPED}
         results = F.RNN(
             *(inputs, parameters, *states),
             state_size=self._hidden_size,
-            projection_size=self._projection_size or None,
+            projection_size=None,
             num_layers=self._num_layers,
             bidirectional=self._bidirectional,
             p=self._dropout,
             state_outputs=True,
             mode=self._mode,
-            **options,
         )
         outputs, *states = [results[i] for i in range(1 + len(states))]
         if self._layout == "NTC":
@@ -166,6 +153,12 @@ _RNN = {**_DEEP, "activation": "relu", **_SHAPE, **FILLED, "input_size": 0, **_L
 _GATED = {**_DEEP, **_SHAPE, "input_size": 0, **FILLED}
 _PROJECTED = {"projection_size": None, "h2r_weight_initializer": None}
 _CLIPPED = {"state_clip_min": None, "state_clip_max": None, "state_clip_nan": False}
+#: What is refused, and what to do instead.
+_NOT_ON_CPU = {
+    "use_sequence_length": "unroll cells with valid_length, or mask with SequenceMask",
+    "projection_size": "unroll a cell of your own that projects its output",
+    **dict.fromkeys(_CLIPPED, "unroll a cell of your own that clips its states"),
+}
 
 
 class RNN(_RNNLayer, takes=_RNN):
@@ -173,7 +166,7 @@ class RNN(_RNNLayer, takes=_RNN):
 
 
 class LSTM(_RNNLayer, takes={**_GATED, **_PROJECTED, **_CLIPPED, **_LAST}):
-    """Layers of long short-term memory, with a projection of the output if ``projection_size`` is given."""
+    """Layers of long short-term memory; projections of the output and clipped states are refused."""
 
     _cell, _mode = cells.LSTMCell, "lstm"
 
