@@ -2,6 +2,7 @@
 
 import gzip
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -138,3 +139,18 @@ def test_a_batch_is_resized_picture_by_picture(interpolation):
 def test_batches_hold_something():
     with pytest.raises(ValueError, match="batch_size must be at least 1, but got 0"):
         mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(np.ones((3, 2))), batch_size=0)
+
+
+class Drawn(mx.gluon.data.Dataset):
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, idx):
+        time.sleep(0.05)  # so that one worker does not do it all
+        return mx.nd.random.uniform(shape=(1,)).asscalar()
+
+
+def test_workers_draw_numbers_of_their_own():
+    loader = mx.gluon.data.DataLoader(Drawn(), batch_size=1, num_workers=3)
+    numbers = [batch.asscalar() for batch in loader]
+    assert len(set(numbers)) == len(numbers)

@@ -7,6 +7,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 
 import numpy as np
 
+from ... import random
 from ...ndarray import NDArray, array, stack
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
@@ -39,9 +40,13 @@ class _MultiWorkerIter:
 _dataset = None
 
 
-def _begin(dataset) -> None:
+def _begin(dataset, workers) -> None:
+    """In a worker: keep its dataset, and draw other random numbers than the ``workers`` that began before."""
     global _dataset
     _dataset = dataset
+    with workers.get_lock():
+        random.set_state(random.generator().bit_generator.jumped(workers.value).state)
+        workers.value += 1
 
 
 def _make(dataset, indices, batchify_fn):
@@ -98,7 +103,8 @@ class DataLoader:
         elif self._num_workers:
             forks = "fork" in multiprocessing.get_all_start_methods()
             context = multiprocessing.get_context("fork" if forks else None)
-            self._pool = ProcessPoolExecutor(self._num_workers, context, _begin, (dataset,))
+            given = dataset, context.Value("i", 0)
+            self._pool = ProcessPoolExecutor(self._num_workers, context, _begin, given)
 
     def __iter__(self):
         if self._pool is None:
