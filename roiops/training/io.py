@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import importlib
 import math
+import numbers
 import queue
 import threading
 import zlib
@@ -220,6 +221,12 @@ def _is_csr(value) -> bool:
     return getattr(value, "stype", "") == "csr" or hasattr(value, "tocsr")
 
 
+def check_batch_size(iterator: str, batch_size) -> None:
+    """Raise unless it is a whole number above 0, which what a script divides need not be."""
+    if not isinstance(batch_size, numbers.Integral) or batch_size < 1:
+        raise ParamError(f"{iterator}: batch_size must be a whole number above 0, got {batch_size!r}")
+
+
 class NDArrayIter(DataIter):
     """Batches of arrays that are in memory.
 
@@ -251,6 +258,7 @@ class NDArrayIter(DataIter):
         label_name="softmax_label",
         layout="NCHW",
     ):
+        check_batch_size("NDArrayIter", batch_size)
         super().__init__(batch_size)
         named = _named_arrays(data, data_name), _named_arrays(label, label_name)
         self._csr = {name for pairs in named for name, each in pairs if each.stype == "csr"}
@@ -274,8 +282,6 @@ class NDArrayIter(DataIter):
             raise ParamError(
                 f"NDArrayIter: last_batch_handle must be pad, discard or roll_over, got {last_batch_handle!r}"
             )
-        if batch_size < 1:
-            raise ParamError(f"NDArrayIter: batch_size must be at least 1, got {batch_size}")
         self.shuffle, self.last_batch_handle = shuffle, last_batch_handle
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()  # what all shuffles so far make of the samples
@@ -565,15 +571,19 @@ class CSVIter(_FileIter):
 
 
 def _read_csv(path, shape, dtype):
+    with open_file(path) as file:
+        lines = [line for line in file if line.strip()]
+    if not lines:
+        raise DataError(f"{path}: holds no numbers")
     try:
-        values = np.loadtxt(path, delimiter=",", dtype=dtype, ndmin=2, encoding="utf-8-sig")
+        values = np.loadtxt(lines, dtype, comments=None, delimiter=",", ndmin=2, encoding="utf-8-sig")
     except ValueError as error:
         raise DataError(f"{path}: {error}") from None
     if values.shape[1] != np.prod(shape):
         raise ShapeError(
             f"{path}: a line must hold {np.prod(shape)} numbers for shape {shape}, got {values.shape[1]}"
         )
-    return values.reshape(-1, *shape)
+    return values.reshape(-1, *np.ravel(shape))
 
 
 class MNISTIter(_FileIter):

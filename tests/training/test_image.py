@@ -269,6 +269,10 @@ def test_iterators_say_what_they_need(files):
         mx.image.ImageIter(2, (3, 4, 4))
     with pytest.raises(mx.MXNetError, match="path_imgidx must be given to shuffle record files"):
         mx.image.ImageIter(2, (3, 4, 4), path_imgrec="a.rec", shuffle=True)
+    with pytest.raises(
+        mx.MXNetError, match=r"ImageIter: batch_size must be a whole number above 0, got 1\.5"
+    ):
+        mx.image.ImageIter(1.5, (3, 4, 4), imglist=[[0, "bad.png"]])
     (files / "bad.png").write_bytes(b"nothing")
     broken = mx.image.ImageIter(1, (3, 4, 4), imglist=[[0, "bad.png"]], path_root=files)
     with pytest.raises(mx.MXNetError, match=r"ImageIter: bad.png: imdecode: the 7 bytes are no image"):

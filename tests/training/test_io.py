@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import roiops as mx
-from roiops.errors import DataError, ParamError, ShapeError
+from roiops.errors import DataError, MissingFileError, ParamError, ShapeError
 
 
 def seen(iterator):
@@ -206,8 +206,10 @@ def test_errors():
         mx.io.NDArrayIter([])
     with pytest.raises(ParamError, match="last_batch_handle must be pad, discard or roll_over, got 'drop'"):
         numbers(3, last_batch_handle="drop")
-    with pytest.raises(ParamError, match="NDArrayIter: batch_size must be at least 1, got 0"):
-        numbers(3, batch_size=0)
+    for wrong in (0, -1, 1.5, 3 / 1, "1", None):
+        with pytest.raises(ParamError, match="NDArrayIter: batch_size must be a whole number above 0, got"):
+            numbers(3, batch_size=wrong)
+    assert len(list(numbers(3, batch_size=np.int64(2)))) == 2
     with pytest.raises(DataError, match="DataBatch: data must be a list of arrays, got NDArray"):
         mx.io.DataBatch(mx.nd.zeros((1,)))
     with pytest.raises(ParamError, match="PrefetchingIter: needs at least one iterator"):
@@ -261,6 +263,23 @@ def test_batches_can_be_asked_for_part_by_part(make):
         assert batches.getindex().tolist() == data.asnumpy().tolist()
         seen.append((data.asnumpy().tolist(), label.asnumpy().tolist(), batches.getpad()))
     assert seen == [([0, 1], [10, 11], 0), ([2, 0], [12, 10], 1)]
+
+
+def test_a_csv_file_that_is_none(tmp_path):
+    path = tmp_path / "a.csv"
+    with pytest.raises(MissingFileError, match=r"a\.cvs: No such file or directory"):
+        mx.io.CSVIter(str(tmp_path / "a.cvs"), (2,))
+    for content, message in (
+        ("", "holds no numbers"),
+        ("\n\n", "holds no numbers"),
+        ("#1,2\n3,4\n", "could not convert string '#1'"),  # left out, it would be of another label
+    ):
+        path.write_text(content)
+        with pytest.raises(DataError, match=rf"a\.csv: {message}"):
+            mx.io.CSVIter(str(path), (2,))
+    path.write_text("1,2\n\n3,4")
+    (batch,) = mx.io.CSVIter(str(path), data_shape=2, batch_size=2)  # (2) is no tuple; MXNet takes it
+    assert batch.data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
 
 
 def test_a_byte_order_mark_is_no_part_of_a_csv_file(tmp_path):

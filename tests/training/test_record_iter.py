@@ -311,6 +311,7 @@ def test_a_mean_picture_is_mirrored_with_the_picture(files, dtype):
         ({"resize": None}, "resize must be int, got None"),
         ({"part_index": 3}, "part_index must be 0 to 0"),
         ({"label_width": 2}, "has 1 labels, label_width is 2"),
+        ({"batch_size": 0}, "batch_size must be int, 1 or more, got 0"),
         ({"batch_size": 12}, "5 pictures in this part"),
         ({"random_resized_crop": True, "rand_crop": True}, "random_resized_crop goes without"),
         ({"max_crop_size": 40, "min_crop_size": 3}, "crops of 3 to 40 pixels"),

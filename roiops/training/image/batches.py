@@ -11,7 +11,7 @@ import numpy as np
 from ... import ndarray as nd
 from ...errors import DataError, MXNetError, ParamError, ShapeError
 from ...ndarray.files import open_file
-from ..io import DataBatch, DataIter
+from ..io import DataBatch, DataIter, check_batch_size
 from .augment import CreateAugmenter
 from .reading import imdecode
 from .recordio import MXIndexedRecordIO, MXRecordIO, unpack
@@ -72,6 +72,7 @@ class ImageIter(DataIter):
     ):
         super().__init__(batch_size)
         name = type(self).__name__
+        check_batch_size(name, batch_size)
         if path_imgrec is None and path_imglist is None and not isinstance(imglist, list):
             raise ParamError(f"{name}: path_imgrec, path_imglist or imglist must be given")
         if path_imgrec is not None and path_imgidx is None and (shuffle or num_parts > 1):

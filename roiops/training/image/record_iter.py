@@ -53,7 +53,7 @@ class RecordIter(MXDataIter, BatchIter):
         self, path_imgrec, data_shape, batch_size, data_name="data", label_name="softmax_label", **given
     ):
         self._name = type(self).__name__
-        super().__init__(self._read("batch_size", Field(int), batch_size))
+        super().__init__(self._read("batch_size", Field(int, range=(1, None)), batch_size))
         batch_size, self._shape = self.batch_size, self._read("data_shape", Field(shape()), data_shape)
         for unknown in given.keys() - self._defaults.keys() - _WITHOUT_EFFECT:
             hint = nearest(unknown, self._defaults)
