@@ -376,6 +376,9 @@ def test_errors(picture):
         words = f"{name}: src must be an NDArray of height, width and channels, got shape"
         with pytest.raises(mx.MXNetError, match=words):
             getattr(mx.image, name)(mx.nd.ones((3, 4)), *more)
+    for x, width in ((-1, 2), (4, 5), (0, 0)):
+        with pytest.raises(mx.MXNetError, match=rf"fixed_crop: nothing of {width} x 2 at \({x}, 1\) lies on"):
+            mx.image.fixed_crop(mx.nd.ones((3, 4, 3)), x, 1, width, 2)
     for kind in (FileNotFoundError, mx.MXNetError):
         with pytest.raises(kind, match=r"none\.png: No such file"):
             mx.image.imread("none.png")
@@ -404,6 +407,19 @@ def test_borders(picture):
     out = mx.nd.zeros((pixels.shape[0] + 2, pixels.shape[1], 3), dtype="uint8")
     assert mx.image.copyMakeBorder(picture, 1, 1, 0, 0, values=[1, 2, 3], out=out) is out
     assert out.asnumpy()[0, 0].tolist() == out.asnumpy()[-1, -1].tolist() == [1, 2, 3]
+
+    def outside(image, **fill):
+        return mx.image.copyMakeBorder(image, 1, 0, 0, 0, **fill).asnumpy()[0, 0].tolist()
+
+    # As OpenCV does: values that no byte holds become the nearest, a fourth channel without a value is 0.
+    assert outside(picture, values=(-3, 300, 2.5, 7)) == [0, 255, 2]
+    assert outside(mx.nd.ones((2, 2, 4)), value=9.5) == [9.5, 9.5, 9.5, 0]
+    with pytest.raises(mx.MXNetError, match=r"values must be one for each channel, 3, got \(1, 2\)"):
+        outside(picture, values=(1, 2))
+    with pytest.raises(
+        mx.MXNetError, match=r"copyMakeBorder: a border must be 0 or more, got \(0, -1, 0, 0\)"
+    ):
+        mx.image.copyMakeBorder(picture, 0, -1, 0, 0)
     small = mx.nd.zeros((4, 5, 3), dtype="uint8")
     assert mx.image.imresize(picture, 5, 4, out=small) is small
     np.testing.assert_array_equal(small.asnumpy(), mx.image.imresize(picture, 5, 4).asnumpy())

@@ -119,13 +119,22 @@ def copyMakeBorder(src, top, bot, left, right, type=0, value=0.0, values=(), out
     type &= ~_ISOLATED
     if type not in range(len(_BORDERS)):
         raise ParamError(f"copyMakeBorder: type must be 0 to {len(_BORDERS) - 1}, got {type}")
+    if min(top, bot, left, right) < 0:
+        raise ParamError(f"copyMakeBorder: a border must be 0 or more, got {(top, bot, left, right)}")
     widths = [(top, bot), (left, right), (0, 0)]
     pixels = np.pad(src.asnumpy(), widths, _BORDERS[type])
     if type == 0:
         outside = np.ones(pixels.shape[:2], bool)
         outside[top : top + src.shape[0], left : left + src.shape[1]] = False
-        fill = np.asarray(values or value, np.float64)
-        pixels[outside] = np.rint(fill) if pixels.dtype.kind in "iu" else fill
+        fill, channels = values or value, src.shape[2]
+        colour = fill if np.ndim(fill) else (fill, fill, fill, 0)  # as OpenCV makes one of a number
+        if len(colour) < channels:
+            raise ParamError(f"copyMakeBorder: values must be one for each channel, {channels}, got {fill}")
+        fill = np.asarray(colour[:channels], np.float64)
+        if pixels.dtype.kind in "iu":
+            ends = np.iinfo(pixels.dtype)
+            fill = np.clip(np.rint(fill), ends.min, ends.max)
+        pixels[outside] = fill
     return _result(nd.array(pixels, dtype=pixels.dtype), out)
 
 
@@ -338,6 +347,9 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2) -> nd.NDArray:
     """The part of an image at ``x0``, ``y0``, resized to ``size`` as (width, height) where that is given."""
     _check_image("fixed_crop", src)
     part = src[y0 : y0 + h, x0 : x0 + w]
+    if not all(part.shape):
+        there = f"height {src.shape[0]} and width {src.shape[1]}"
+        raise ShapeError(f"fixed_crop: nothing of {w} x {h} at ({x0}, {y0}) lies on an image of {there}")
     return part if size is None or (w, h) == tuple(size) else imresize(part, *size, interp=interp)
 
 
