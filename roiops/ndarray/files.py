@@ -163,7 +163,7 @@ def _scan(reader: _Reader, has_storage: bool) -> list[_Entry]:
     reader.stream.seek(0)
     magic, _ = reader.numbers("QQ", "the head of the file")
     if magic != _FILE_MAGIC:
-        raise reader.fail(f"not an NDArray file: it begins with {magic:#x} in place of {_FILE_MAGIC:#x}", 0)
+        raise reader.fail(f"not an NDArray file: it begins with {struct.pack('<Q', magic)}", 0)
     count = reader.number("Q", "the number of arrays")
     if count * 4 > reader.left():
         raise reader.fail(f"{count} arrays are promised, {reader.left()} bytes are left in the file")

@@ -215,7 +215,8 @@ GOOD = float_file([[1, 2], [3, 4]], [5], names=[b"arg:w", b"arg:b"])
 # Offsets in GOOD: 24 magic, 28 storage, 32 ndim, 36 shape, 52 device, 60 dtype, 64 data, 80 the second array.
 HARMFUL = {
     "empty file": (b"", r"x\.params, offset 0: the file ends within the head of the file"),
-    "other file": (b"\x89PNG" + bytes(40), r"not an NDArray file: it begins with 0x474e5089"),
+    "other file": (b"\x89PNG" + bytes(40), r"not an NDArray file: it begins with b'\\x89PNG"),
+    "web page": (b"<!DOCTYPE html>\n<p>404", "not an NDArray file: it begins with b'<!DOCTYP'"),
     "many arrays": (patched(GOOD, 16, "Q", 1 << 60), r"1152921504606846976 arrays are promised"),
     "huge dims": (patched(GOOD, 36, "qq", 1 << 40, 1 << 40), r"entry 0, offset 32: the shape is too large"),
     "terabytes": (
