@@ -1,5 +1,6 @@
 """The ``roiops`` command: what it prints, its exit codes, and errors without tracebacks."""
 
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import roiops as mx
 from roiops import cli
+from roiops.cli import doctor
 
 PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -191,6 +193,8 @@ def test_run_gives_other_outputs(roiops, model, picture):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
+        ([], 2, "nothing to run on: PICTURES, or --input for data, are needed"),
+        (["a.png", "--resume"], 2, "--resume needs --output FILE.jsonl"),
         (["--input", "data=none.png"], 1, "none.png: No such file or directory"),
         (["--input", "data=[1,"], 2, "--input data: not JSON values"),
         (["--input", "x=[[1]]"], 1, "'x' is not an input of the model (it takes data)"),
@@ -228,6 +232,12 @@ def test_run_gives_other_outputs(roiops, model, picture):
         (["--input", "data=[[1]]", "--outputs", "fc_otput"], 1, "did you mean 'fc_output'"),
         (["--input", "data=[[1]]", "--outputs", "?"], 1, "no output '?'; the graph's own are softmax_output"),
         (["--input", "data=[[1]]", "--output", "no/o.npz"], 1, "--output no/o.npz: there is no folder no"),
+        (["--input", "data=a.png", "--input", "x=b.png"], 2, "only one input takes pictures, got data and x"),
+        (
+            ["--input", "data=[[1]]", "--input", "data=[[1,2]]"],
+            2,
+            "arrays of different shapes cannot be joined: (1, 1), (1, 2)",
+        ),
         (["--input", "x=a.png"], 1, "'x' is not an input of the model (it takes data)"),
         (
             ["--input", "data=[[[[1]],[[2]],[[3]]]]", "--draw", "d.png"],
@@ -355,7 +365,8 @@ def test_run_on_a_folder_tells_every_picture_and_ends_with_1_for_a_damaged_one(r
 def test_run_writes_a_line_of_json_for_each_picture_and_goes_on(roiops, model, pictures, tmp_path):
     results = tmp_path / "found.jsonl"
     arguments = ("run", *model, pictures, "--output", results, "--top", "1")
-    assert roiops(*arguments)[0] == 1
+    code, _, err = roiops(*arguments)
+    assert (code, " already" in err) == (1, False)
     lines = [json.loads(line) for line in results.read_text().splitlines()]
     by_name = {Path(line["picture"]).name: line for line in lines}
     assert set(by_name) == {"a.png", "b.png", "c.png", "damaged.jpg"}
@@ -481,6 +492,46 @@ def test_convert_checks_a_model_of_half_precision(roiops, tmp_path):
     assert "gamma must have dtype" not in err
     assert "cls_prob_output" in out
     assert code in (0, 1)  # on noise, scores may tie
+
+
+def test_what_a_conversion_is_checked_with(roiops, model, picture, tmp_path):
+    pytest.importorskip("onnxruntime")
+    made = tmp_path / "net.onnx"
+    array = tmp_path / "a.npy"
+    np.save(array, np.ones((1, 3, 2, 2), np.float32))
+
+    def convert(*arguments):
+        return roiops("convert", model[0], made, "--force", *arguments)
+
+    for shape, given in (
+        ([], f"data={picture}"),  # of its own size
+        (["--shape", "data=1,3,4,5"], f"data={picture}"),  # resized
+        (["--shape", "data=N,3,H,W"], f"data={array}"),
+        (["--shape", "data=N,3,H,W"], None),
+    ):
+        code, out, err = convert(*shape, "--check", *(["--input", given] if given else []))
+        assert code == 0, err
+        assert re.match(rf"{made}: \d\.\d MiB\nopset \d+, nodes: \d\noutput +worst difference", out)
+        assert re.search(r"\nsoftmax_output +[\d.e+-]+ *\n", out)
+    for arguments, message in (
+        (["--input", f"data={picture}"], "--input is for --check"),
+        (["--preset", "ssd"], "--preset is for --check"),
+        (
+            ["--check", "--input", f"data={array}", "--preset", "ssd"],
+            "--preset is for pictures: --input NAME=",
+        ),
+        (["--check", "--input", f"dta={array}"], "--input dta: the model has no such input; it takes data"),
+        (
+            ["--check", "--input", f"data={array}", "--shape", "data=1,3,4,4"],
+            "--input data: its shape is (1, 3, 2, 2), but --shape says 1,3,4,4",
+        ),
+        (
+            ["--check", "--input", f"data={array}", "--shape", "data=1,3,4"],
+            "--input data: its shape is (1, 3, 2, 2), but --shape says 1,3,4",
+        ),
+    ):
+        code, _, err = convert(*arguments)
+        assert (code, message in err) == (2, True), err
 
 
 def test_convert_does_not_take_the_parameters_for_the_file_to_write(roiops):
@@ -623,6 +674,53 @@ def test_a_graph_that_takes_the_channels_last(roiops, tmp_path, picture):
     assert code == 0
     assert "data is fed with the channels last" in err
     assert f"class 1  1  {np.e / (1 + np.e):.6g}" in out
+
+
+def test_how_far_it_is_stands_on_a_line_of_its_own_of_a_terminal(roiops, model, pictures, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    err = roiops("run", *model, pictures)[2]
+    bar = r"\[#+\] 4 of 4, [\d.]+ a second, 1 failed\r"
+    assert re.search(bar + r"\x1b\[2K\rroiops: 4 pictures in ", err)
+    assert err.index("\x1b[2K\r") < err.index("damaged.jpg: ")
+    assert " of 1, " not in roiops("run", *model, pictures / "a.png", "--output", pictures / "a.jsonl")[2]
+
+
+def test_rows_of_arrays_are_told_where_there_are_few(roiops, model, tmp_path):
+    for rows, told in ((16, 16), (17, 0)):
+        np.save(tmp_path / "rows.npy", np.ones((rows, 3, 2, 2), np.float32))
+        code, out, err = roiops("run", *model, tmp_path / "rows.npy")
+        assert (code, out.count("\nrow "), out.count("Best of softmax_output")) == (0, told, told)
+        assert ("boxes and segmentations are read of pictures only" in err) is not told
+        assert re.search(r"roiops: [\d.]+ m?s, compiling included", err)
+
+
+def test_what_is_said_of_a_picture(roiops, model, picture):
+    from types import SimpleNamespace
+
+    from roiops.cli.run import _in_a_line, _took
+
+    boxes = [SimpleNamespace(class_id=n, score=0.9) for n in range(10)]
+    for count, end in ((8, "class 7 0.90"), (9, "class 7 0.90 and 1 more"), (10, "class 7 0.90 and 2 more")):
+        told = _in_a_line(None, SimpleNamespace(detections=boxes[:count], names=[]))
+        assert told.startswith(f"{count} found: class 0 0.90, class 1 0.90, ")
+        assert told.endswith(end)
+    assert [_took(ms) for ms in (0.04, 999.9, 1000, 1549)] == ["0.0 ms", "999.9 ms", "1.0 s", "1.5 s"]
+    mx.sym.Reshape(mx.sym.Variable("data"), shape=(0, 0, -1), name="flat").save(
+        str(picture.parent / "flat.json")
+    )
+    mx.nd.save(str(picture.parent / "none.params"), {})
+    code, out, _ = roiops("run", picture.parent / "flat.json", picture.parent / "none.params", picture)
+    assert code == 0
+    assert (
+        "The outputs are neither detections, nor class scores, nor a segmentation; --output FILE.npz" in out
+    )
+
+
+def test_parameters_beside_a_graph_are_for_commands_that_say_so(roiops, model):
+    model[1].write_bytes(b"damaged")
+    assert roiops("inspect", model[0])[0] == 0
+    assert roiops("bench", model[0], "--shape", "data=1,3,2,2", "--seconds", "1e-9")[0] == 0
+    assert roiops("run", model[0], "--input", "data=[[[[1]],[[2]],[[3]]]]")[0] == 1
 
 
 def test_arrays_of_an_npz_file(roiops, model, tmp_path):
@@ -892,9 +990,66 @@ def test_doctor(roiops):
     assert out.rstrip().endswith("Everything that was tried works.")
 
 
-def test_doctor_counts_the_files_of_all_folders(tmp_path, monkeypatch):
-    from roiops.cli import doctor
+def test_what_doctor_finds(roiops, monkeypatch):
+    _, out, _ = roiops("doctor")
+    for row in (
+        r"  numpy +\d+\.\d+",
+        r"  kernels use +\d+, because of ",
+        r"  caches +second \d+ KiB of a core, last \d+ KiB, ",
+        r"  ROIPooling, second call +[\d.]+ ms",
+        r"  matrix product +right",
+    ):
+        assert re.search(row, out), row
+    told = "model name\t: A\nflags\t: fpu avx fma avx2\n"
+    monkeypatch.setattr(doctor, "open", lambda *_, **__: io.StringIO(told), raising=False)
+    found = dict(doctor._processor())
+    assert (found["model"], found["vectors"]) == ("A", "avx, avx2, fma")
+    monkeypatch.setattr(doctor, "open", lambda *_, **__: io.StringIO("model name\t: A\n"), raising=False)
+    assert "vectors" not in dict(doctor._processor())
 
+
+def test_what_doctor_says_of_what_fails(roiops, tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    monkeypatch.setattr("shutil.which", lambda name: str(program))
+    for script, found in (
+        ("echo 'A, 1.2, 3 MiB, 9.0'", [("gpu(0)", "A, 1.2, 3 MiB, 9.0")]),
+        ("echo lost >&2; exit 9", [("driver", "lost")]),
+    ):
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        assert [*doctor._gpu()] == found
+    program.write_bytes(b"\0")
+    assert dict(doctor._gpu())["driver"].startswith("nvidia-smi does not answer: ")
+    monkeypatch.setenv("ROIOPS_CACHE", "0")
+    assert [*doctor._caches([])] == [("used", "no, ROIOPS_CACHE=0")]
+    for wrong, told in (
+        (lambda *_, **__: mx.nd.zeros((1,)), "ROIPooling gave 0.0 instead of 63"),
+        (lambda *_, **__: 1 / 0, "ROIPooling raised ZeroDivisionError: division by zero"),
+    ):
+        monkeypatch.setattr(mx.nd, "ROIPooling", wrong)
+        code, out, _ = roiops("doctor")
+        assert code == 1
+        assert told in out
+
+
+def test_doctor_tells_of_a_cache_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    from roiops.cli import doctor
+    from roiops.kernels import jit
+
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path / "asked"))
+    for used, told in ((str(tmp_path / "home"), True), (str(tmp_path / "asked" / "roi"), False)):
+        monkeypatch.setattr(jit, "cache_folder", lambda used=used: used)
+        rows, failures = [], []
+        rows += doctor._caches(failures)
+        assert (("", f"NUMBA_CACHE_DIR={tmp_path / 'asked'} cannot be written") in rows) is told
+        assert ("new ones go to", used) in rows
+        assert not failures
+    monkeypatch.setattr(jit, "cache_folder", lambda: None)
+    assert ("new ones go to", "nowhere") in [*doctor._caches(failures)]
+    assert failures == ["no folder for compiled kernels can be written: every process compiles anew"]
+
+
+def test_doctor_counts_the_files_of_all_folders(tmp_path, monkeypatch):
     for folder in ("conv", "roi"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "kernel.nbi").write_bytes(b"1234")
@@ -921,8 +1076,14 @@ def test_bench_of_a_model(roiops, model):
     code, out, _ = roiops("bench", model[0], *arguments)
     assert code == 0
     names = [row["name"].split()[0] for row in json.loads(out)["results"]]
-    assert names[0] == "forward"
+    assert names[:2] == ["forward", "operators"]
     assert "FullyConnected" in names
+    out = roiops("bench", model[0], *arguments[:-1])[1]
+    assert re.match(r"threads: \d+\nwhat +median ms +quartiles +calls\nforward +[\d.]+ +[\d.]+ to", out)
+    apart = float(re.search(r"\noperators one by one, none merged with the next +([\d.]+) ", out)[1])
+    each = re.findall(r"\n  \w+ x1 +([\d.]+) ", out)
+    assert abs(apart - sum(map(float, each))) < 0.01
+    assert len(each) == 4
 
 
 def test_bench_has_operators_whose_outputs_have_long_names(roiops, tmp_path):
