@@ -155,7 +155,6 @@ def _by_operator(symbol, executor, forward, seconds) -> list[dict]:
         for kind, value in state["sums"].items():
             sums[kind].append(value * 1e3)
         passes += 1
-    executor.set_monitor_callback(None)
     counts = Counter(node.op for node in nodes)
     measured = ((kind, times) for kind, times in sums.items() if times)
     rows = [_row(f"  {kind} x{counts[kind]}", statistics.median(t), len(t)) for kind, t in measured]

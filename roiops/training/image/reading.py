@@ -348,8 +348,7 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2) -> nd.NDArray:
     _check_image("fixed_crop", src)
     part = src[y0 : y0 + h, x0 : x0 + w]
     if not all(part.shape):
-        there = f"height {src.shape[0]} and width {src.shape[1]}"
-        raise ShapeError(f"fixed_crop: nothing of {w} x {h} at ({x0}, {y0}) lies on an image of {there}")
+        raise ShapeError(f"fixed_crop: nothing of {w} x {h} at ({x0}, {y0}) lies on an image {src.shape}")
     return part if size is None or (w, h) == tuple(size) else imresize(part, *size, interp=interp)
 
 
