@@ -913,6 +913,7 @@ def test_explain_takes_operators_and_negative_coordinates(roiops):
     assert "did you mean" in err
     assert "ROIAlign" in err
     assert "must be HEIGHTxWIDTH" in roiops("explain", "--roi", "0,2,8,9", "--shape", "10,10")[2]
+    assert "unrecognized arguments: -5" in roiops("inspect", "net", "-5")[2]  # it belongs to no option
 
 
 def test_the_beginning_of_an_output_s_name_is_understood(roiops, model, picture):
