@@ -836,6 +836,12 @@ def test_modules_of_the_user_that_fail(roiops, tmp_path, monkeypatch, text, mess
         assert (code, message in err, "internal error" in err) == (1, True, False)
 
 
+def test_the_height_of_a_size_comes_first(roiops, model, picture):
+    assert "2x2, resized to 3x5 (" in roiops("run", *model, picture, "--resize", "3x5")[2]
+    row = roiops("explain", "--roi", "0,0,4,4", "--shape", "6x9", "--dialect", "ROIAlign/mmcv/aligned")[1]
+    assert row.splitlines()[-1].endswith("  2 x 2")  # samples of one bin of 2 x 2, of a box of 4 x 4
+
+
 def test_how_a_picture_is_brought_to_its_size_is_said(roiops, model, tmp_path):
     PIL.new("RGB", (640, 480)).save(tmp_path / "large.png")
     err = roiops("run", *model, tmp_path / "large.png", "--preset", "gluon")[2]
