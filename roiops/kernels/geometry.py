@@ -225,15 +225,9 @@ def box_axis(rules, rois, r, setting, across):
 
 
 @inner
-def y_axis(rules, rois, r, setting):
-    """Row ``r`` of ``rois`` on the y axis."""
-    return box_axis(rules, rois, r, setting, 0)
-
-
-@inner
-def x_axis(rules, rois, r, setting):
-    """Row ``r`` of ``rois`` on the x axis."""
-    return box_axis(rules, rois, r, setting, 1)
+def box_axes(rules, rois, r, setting):
+    """Row ``r`` of ``rois`` on the y and on the x axis."""
+    return box_axis(rules, rois, r, setting, 0), box_axis(rules, rois, r, setting, 1)
 
 
 # 2. Bins and samples
@@ -315,12 +309,11 @@ def bin_grid(rules, axis, i):
     count = grid_of(axis.length, axis.bins, axis.ratio)
     if count == 0:
         return Grid(0, 0, 0)
-    origin = _position(rules, axis, i, 0, count)
+    each = 2 if rules.samples == CORNERS else 1  # two neighbours on either axis make four corners
+    origin = position(rules, axis, i, 0, each * count)
     step = _bin_size(axis) / type(start)(count)
     first, stop = _visited(origin, step, count, type(start)(-1), type(start)(extent))
-    if rules.samples == CORNERS:  # two neighbours on either axis make four corners
-        return Grid(2 * first, 2 * stop, 2 * count)
-    return Grid(first, stop, count)
+    return Grid(each * first, each * stop, each * count)
 
 
 @inner
@@ -350,11 +343,6 @@ def position(rules, axis, i, k, count):
     """
     if rules.samples == CORNERS:
         k, count = k // 2, count // 2
-    return _position(rules, axis, i, k, count)
-
-
-@inner(forceinline=True)
-def _position(rules, axis, i, k, count):
     start = axis.start
     size = _bin_size(axis)
     if rules.samples == PIXELS:
@@ -577,7 +565,7 @@ def edge_pixels(rules, axis, i):
     if rules.samples == INTEGRAL:
         grid = bin_grid(rules, axis, i)
         return grid.first, grid.stop
-    p = _position(rules, axis, i, 0, 1)
+    p = position(rules, axis, i, 0, 1)
     if not (p >= type(p)(0) and p <= type(p)(axis.extent - 1)):
         return 0, 0
     below = np.int64(p)
@@ -589,7 +577,7 @@ def edge_mean(rules, axis, i, pixel):
     """The weight of a pixel in the mean; a point has those of its neighbours, wherever the value is from."""
     if rules.samples == INTEGRAL:
         return _share(rules, axis, i, pixel)
-    return _surface(_position(rules, axis, i, 0, 1), pixel)
+    return _surface(position(rules, axis, i, 0, 1), pixel)
 
 
 @inner
@@ -613,7 +601,7 @@ def edge_slope(rules, axis, i, far, pixel):
         mean = _share(rules, axis, i, pixel)
         at_low, at_high = _surface(low, pixel) - mean, _surface(high, pixel) - mean
         return (at_high * moves_high - at_low * moves_low) / (high - low)
-    p = _position(rules, axis, i, 0, 1)
+    p = position(rules, axis, i, 0, 1)
     below = _floor(p)
     if p == below:  # the two sides of a whole pixel differ
         return number(0)

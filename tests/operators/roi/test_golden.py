@@ -56,7 +56,7 @@ def positions(row, given, inputs, invocation):
     setting = geometry.setting_of(row.rules, given["spatial_scale"], ratio, data.dtype, data.shape, out.shape)
     found = np.full((2, *out.shape), -1, data.dtype)
     for r, c, i, j in zip(*np.nonzero(argmax >= 0), strict=True):
-        axes = [geometry.Axis(*of(row.rules, rois, r, setting)) for of in (geometry.y_axis, geometry.x_axis)]
+        axes = [geometry.Axis(*axis) for axis in geometry.box_axes(row.rules, rois, r, setting)]
         axes = [
             axis._replace(**{name: data.dtype.type(getattr(axis, name)) for name in FLOATS}) for axis in axes
         ]

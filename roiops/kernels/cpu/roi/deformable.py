@@ -119,7 +119,7 @@ def _forward_roi(how, data, rois, r, trans, out):
         return
     classes = max(1, trans.shape[1] // 2)
     of_class = out.shape[1] // classes
-    box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
+    box_y, box_x = geometry.box_axes(rules, rois, r, setting)
     for_taps_y, for_taps_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
     maps = _maps_of(data, n, setting)
     for k in range(classes):
@@ -148,7 +148,7 @@ def _scatter_roi(how, grad_out, rois, r, trans, channels, grad_data):
         return
     classes = max(1, trans.shape[1] // 2)
     of_class = grad_out.shape[1] // classes
-    box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
+    box_y, box_x = geometry.box_axes(rules, rois, r, setting)
     for_taps_y, for_taps_x = _taps_memory(rules, box_y, grad_data), _taps_memory(rules, box_x, grad_data)
     maps = _maps_of(grad_data, n, setting)
     for k in range(first // of_class, (stop - 1) // of_class + 1):
@@ -183,7 +183,7 @@ def _displace_roi(how, grad_out, data, rois, r, trans, grad_trans):
         return
     classes = trans.shape[1] // 2
     of_class = grad_out.shape[1] // classes
-    box_y, box_x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
+    box_y, box_x = geometry.box_axes(rules, rois, r, setting)
     for_taps_y, for_taps_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
     for_slopes_y, for_slopes_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
     maps = _maps_of(data, n, setting)

@@ -334,7 +334,7 @@ def _outside(rules, rois, setting, mask):
     for r in range(rois.shape[0]):
         if geometry.image_of(rois, r, setting.images) < 0:
             continue
-        y, x = geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
+        y, x = geometry.box_axes(rules, rois, r, setting)
         for i in range(setting.pooled_h):
             valid_y = geometry.sample(rules, y, i, 0, 1)[0]
             for j in range(setting.pooled_w):

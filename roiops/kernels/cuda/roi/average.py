@@ -35,7 +35,7 @@ from ..runtime import (
     quad_at,
 )
 from . import tiles
-from .tiles import axes, bin_pixels, quads_up_to, smaller
+from .tiles import bin_pixels, quads_up_to, smaller
 
 # Pixels of a row whose loads a thread has under way at a time.
 _COLUMNS = 4
@@ -63,7 +63,7 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
     @device
     def fill(rois, r, setting, strides, tables, slots, wide):
         """Write this thread's part of the tables, a bin of either axis at a time."""
-        y, x = axes(rules, rois, r, setting)
+        y, x = geometry.box_axes(rules, rois, r, setting)
         k, bins = np.int32(cuda.threadIdx.x), np.int32(setting.pooled_h + setting.pooled_w)
         while k < bins:  # not over a range, which would work out its length by a division
             axis, i, first, slot, stride = y, k, 0, slots[0], strides[2]
@@ -171,7 +171,7 @@ def forward_kernel(rules, name, layout, sizes, clear=True):
                         average_of_tables(data, base, tables, i, y_slot, j, x_slot, total)
                     elif n >= 0:
                         # It seems to change: else what follows from it would be kept in registers all along.
-                        y, x = axes(rules, rois, r + wide[0] - 1, setting)
+                        y, x = geometry.box_axes(rules, rois, r + wide[0] - 1, setting)
                         average_of_samples(data, base, strides, y, i, x, j, total)
                     store(total, out, r * channels, quad, quads, channels, area, spot)
                     unit = np.int32(unit + threads)
@@ -255,7 +255,7 @@ def tables_kernel(rules):
             r, i = unit // bins, unit % bins
             low, high = 0, 0
             if geometry.image_of(rois, r, setting.images) >= 0:
-                y, x = axes(rules, rois, r, setting)
+                y, x = geometry.box_axes(rules, rois, r, setting)
                 if i < pooled_h:
                     low, high = bin_pixels(rules, y, i)
                     _weigh(rules, y, i, low, high, weights, r * per_roi + i * height)

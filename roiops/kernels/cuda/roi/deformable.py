@@ -21,7 +21,7 @@ from ..number import computing, kind_of
 from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
 from . import tiles
 from .average import rois_of, setting_of
-from .tiles import add_up, axes, bin_pixels, quads_up_to, smaller
+from .tiles import add_up, bin_pixels, quads_up_to, smaller
 
 
 @njit
@@ -81,7 +81,7 @@ def forward_kernel(rules, name, layout):
             group = geometry.group_of(i, pooled_h, groups), geometry.group_of(j, pooled_w, groups)
             begin(strides, n, k * of_class, quad, quads, of_class, group, (groups, groups), base, total)
             if n >= 0:
-                y, x = axes(rules, rois, r, setting)
+                y, x = geometry.box_axes(rules, rois, r, setting)
                 y, x = geometry.moved_axes(trans, r, k, i, j, deviation, y, x)
                 mean_of_bin(data, base, strides, y, i, x, j, total)
             store(total, out, r * channels + k * of_class, quad, quads, of_class, area, spot)
@@ -98,7 +98,7 @@ def _boxes_kernel(rules):
             n = geometry.image_of(rois, r, setting.images)
             top, bottom, left, right = setting.height, 0, setting.width, 0
             if n >= 0:
-                box_y, box_x = axes(rules, rois, r, setting)
+                box_y, box_x = geometry.box_axes(rules, rois, r, setting)
                 for bin_of_class in range(classes * pooled_h * pooled_w):
                     j, rest = bin_of_class % pooled_w, bin_of_class // pooled_w
                     i, k = rest % pooled_h, rest // pooled_h
@@ -244,7 +244,8 @@ def data_kernel(rules, name, accumulate, sizes):
                 select(lists, first_place, stop, tile.top, tile.left, running, found)
                 for place in range(running[threads - 1]):
                     r = lists.order[found[place]]
-                    inputs = heads, trans, axes(rules, rois, r, setting), deviation, channels, of_class
+                    boxes = geometry.box_axes(rules, rois, r, setting)
+                    inputs = heads, trans, boxes, deviation, channels, of_class
                     add_roi(inputs, r, tile, of_tile, setting, thread, memory, total)
                 cuda.syncthreads()
             y, x = tile.top + thread // tile_w, tile.left + thread % tile_w
@@ -343,7 +344,7 @@ def trans_kernel(rules, name, accumulate, sizes):
             n = geometry.image_of(rois, r, setting.images)
             sum_y[thread] = sum_x[thread] = length_y = length_x = real(0)
             if n >= 0:
-                boxes = axes(rules, rois, r, setting)
+                boxes = geometry.box_axes(rules, rois, r, setting)
                 length_y, length_x = boxes[0].length, boxes[1].length
                 if lane < lanes and part < parts:
                     own = sum_of_part(inputs, r, k, n, part, lane, lanes, boxes, setting)

@@ -16,7 +16,7 @@ from ..number import computing, kind_of
 from ..runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from . import tiles
 from .average import rois_of, setting_of
-from .tiles import add_up, axes
+from .tiles import add_up
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def edges_kernel(rules, name, accumulate, sizes):
             n = geometry.image_of(rois, r, setting.images)
             mine = real(0)
             if n >= 0 and edge < 4:
-                y, x = axes(rules, rois, r, setting)
+                y, x = geometry.box_axes(rules, rois, r, setting)
                 for unit in range(thread, area * channels, threads):
                     c, spot = unit // area, unit % area
                     i, j = spot // setting.pooled_w, spot % setting.pooled_w
@@ -113,7 +113,7 @@ def outside_kernel(rules, name):
         for unit in range(cuda.grid(1), rois.shape[0] * area, cuda.gridsize(1)):
             r, spot = unit // area, unit % area
             if geometry.image_of(rois, r, setting.images) >= 0:
-                y, x = axes(rules, rois, r, setting)
+                y, x = geometry.box_axes(rules, rois, r, setting)
                 valid_y = geometry.sample(rules, y, spot // setting.pooled_w, 0, 1)[0]
                 valid_x = geometry.sample(rules, x, spot % setting.pooled_w, 0, 1)[0]
                 if not (valid_y and valid_x):

@@ -27,7 +27,7 @@ from ..number import computing, kind_of
 from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
 from . import tiles
 from .average import rois_of, setting_of
-from .tiles import axes, bin_pixels, smaller
+from .tiles import bin_pixels, smaller
 
 # What a sample is on an axis: not valid, valid but clear of all pixels, or a mean of pixels.
 INVALID, CLEAR, READ = range(3)
@@ -180,7 +180,7 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
         if tabled:
             at_y, at_x = of_y.first + i, of_x.first + j
             return of_y.count[at_y], of_y.kind[at_y], of_x.count[at_x], of_x.kind[at_x]
-        y, x = axes(rules, *box)
+        y, x = geometry.box_axes(rules, *box)
         top, bottom = geometry.bin_span(rules, y, i)
         left, right = geometry.bin_span(rules, x, j)
         return np.int32(top), np.int32(bottom), np.int32(left), np.int32(right)
@@ -194,7 +194,7 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
             max_of_table(data, base, of_y, i, of_x, j, lowest, value, best, where)
         else:
             # The axes are worked out here, where they are needed, and not kept in registers all along.
-            y, x = axes(rules, *box)
+            y, x = geometry.box_axes(rules, *box)
             max_of_samples(data, base, strides, (y, i), (x, j), lowest, value, best, where)
 
     @device
@@ -234,7 +234,7 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
                 wide[0] = 0 if tabled else 1
             cuda.syncthreads()
             if n >= 0 and tabled:
-                y, x = axes(rules, rois, r, setting)
+                y, x = geometry.box_axes(rules, rois, r, setting)
                 fill(y, strides[2], of_y, wide)
                 fill(x, strides[3], of_x, wide)
             cuda.syncthreads()
@@ -291,7 +291,7 @@ def spans_kernel(rules):
             r, i = unit // bins, unit % bins
             low, high = 0, 0
             if geometry.image_of(rois, r, setting.images) >= 0:
-                y, x = axes(rules, rois, r, setting)
+                y, x = geometry.box_axes(rules, rois, r, setting)
                 if i < setting.pooled_h:
                     low, high = bin_pixels(rules, y, i)
                 else:
@@ -394,7 +394,7 @@ def backward_kernel(rules, name, accumulate, sizes):
     @device
     def put_samples(rois, r, i, j, tile, setting, at, where, due):
         """Put the corners of each sample that a thread has written in place of it."""
-        y, x = axes(rules, rois, r, setting)
+        y, x = geometry.box_axes(rules, rois, r, setting)
         grid_y, grid_x = geometry.bin_grid(rules, y, i), geometry.bin_grid(rules, x, j)
         for _ in range(turns):
             flat, value = where[at], due[at]

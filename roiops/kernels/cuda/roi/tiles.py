@@ -79,12 +79,6 @@ def quads_up_to(count):
 
 
 @njit
-def axes(rules, rois, r, setting):
-    """ROI ``r`` on the y and on the x axis."""
-    return geometry.y_axis(rules, rois, r, setting), geometry.x_axis(rules, rois, r, setting)
-
-
-@njit
 def bin_pixels(rules, axis, i):
     """The pixels ``[low, high)`` between which all samples of bin ``i`` read; ``(0, 0)`` if none does."""
     first, stop, count = geometry.bin_grid(rules, axis, i)
