@@ -53,12 +53,6 @@ def _slope(rules, axis, i, memory):
     return _Taps(pixel, weight, geometry.bin_slopes(rules, axis, i, pixel, weight, 0))
 
 
-@inner
-def _group(i, j, setting, groups):
-    """The group ``(y, x)`` of bin ``(i, j)``. It takes two divisions: not for each channel anew."""
-    return geometry.group_of(i, setting.pooled_h, groups), geometry.group_of(j, setting.pooled_w, groups)
-
-
 class _Maps(NamedTuple):
     """The channels of an image, one after the other: channel ``c`` starts at ``values[start + c * size]``."""
 
@@ -81,12 +75,12 @@ def _row(maps, channel, y):
 
 
 @inner(forceinline=True)
-def _channel(c, maps, y, x, group, groups):
+def _channel(c, maps, y, x, group):
     """The channel that output channel ``c`` reads, once what a bin will read of a later one is asked for."""
-    ahead = geometry.channel_of(c + AHEAD, group[0], group[1], groups, groups)
+    ahead = geometry.channel_of(c + AHEAD, *group)
     for a in range(y.count):
         prefetch_to_read(maps.values, _row(maps, ahead, y.pixel[a]) + x.pixel[0], 1)
-    return geometry.channel_of(c, group[0], group[1], groups, groups)
+    return geometry.channel_of(c, *group)
 
 
 @inner(forceinline=True)
@@ -110,56 +104,82 @@ def _spread(maps, channel, y, x, head):
             maps.values[row + x.pixel[b]] += y.weight[a] * x.weight[b] * head
 
 
-@inner
-def _forward_roi(how, data, rois, r, trans, out):
-    rules, setting, deviation, groups = how
-    n = geometry.image_of(rois, r, setting.images)
-    if n < 0:
-        out[r] = 0
-        return
-    classes = max(1, trans.shape[1] // 2)
-    of_class = out.shape[1] // classes
-    box_y, box_x = geometry.box_axes(rules, rois, r, setting)
-    for_taps_y, for_taps_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
-    maps = _maps_of(data, n, setting)
-    for k in range(classes):
-        for i in range(setting.pooled_h):
-            for j in range(setting.pooled_w):
-                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
-                taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
-                group = _group(i, j, setting, groups)
-                for c in range(k * of_class, (k + 1) * of_class):
-                    channel = _channel(c, maps, taps_y, taps_x, group, groups)
-                    out[r, c, i, j] = _contract(maps, channel, taps_y, taps_x)
+def _each_bin(visit, has_slopes=False):
+    """A function that calls ``visit`` for the bins of ROI ``r``, with the output channels of each in a range.
+
+    It returns whether the ROI reads an image. ``visit`` is told the bin, ``(r, class, row, column)``; its
+    axes and the :class:`_Taps` on each; its group, as :func:`geometry.channel_of` takes it; the channels; and
+    memory for slopes, if it ``has_slopes``. The first of the ``arrays`` has the output's shape.
+    """
+
+    @inner
+    def each_bin(how, data, rois, r, trans, channels, arrays):
+        (rules, setting, deviation, groups), (first, stop) = how, channels
+        n = geometry.image_of(rois, r, setting.images)
+        if n < 0:
+            return False
+        of_class = arrays[0].shape[1] // max(1, trans.shape[1] // 2)
+        box_y, box_x = geometry.box_axes(rules, rois, r, setting)
+        for_y, for_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
+        for_slopes = for_y, for_x
+        if has_slopes:
+            for_slopes = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
+        maps = _maps_of(data, n, setting)
+        for k in range(first // of_class, (stop - 1) // of_class + 1):
+            mine = max(first, k * of_class), min(stop, (k + 1) * of_class)
+            for i in range(setting.pooled_h):
+                group_y = geometry.group_of(i, setting.pooled_h, groups)
+                for j in range(setting.pooled_w):
+                    group = group_y, geometry.group_of(j, setting.pooled_w, groups), groups, groups
+                    axes = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
+                    taps = _mean(rules, axes[0], i, for_y), _mean(rules, axes[1], j, for_x)
+                    visit(how, maps, (r, k, i, j), axes, taps, group, mine, for_slopes, arrays)
+        return True
+
+    return each_bin
+
+
+@inner(makes_arrays=False, forceinline=True)
+def _put_means(how, maps, place, axes, taps, group, channels, memory, arrays):
+    (r, _, i, j), (y, x), (out,) = place, taps, arrays
+    for c in range(channels[0], channels[1]):
+        out[r, c, i, j] = _contract(maps, _channel(c, maps, y, x, group), y, x)
+
+
+@inner(makes_arrays=False, forceinline=True)
+def _add_to_maps(how, maps, place, axes, taps, group, channels, memory, arrays):
+    (r, _, i, j), (y, x), (grad_out,) = place, taps, arrays
+    for c in range(channels[0], channels[1]):
+        _spread(maps, _channel(c, maps, y, x, group), y, x, grad_out[r, c, i, j])
+
+
+@inner(makes_arrays=False, forceinline=True)
+def _add_to_trans(how, maps, place, axes, taps, group, channels, memory, arrays):
+    """Add the gradient of what moves a bin."""
+    (rules, setting, deviation, _), (r, k, i, j), (y, x) = how, place, axes
+    (mean_y, mean_x), (grad_out, grad_trans) = taps, arrays
+    slopes_y, slopes_x = _slope(rules, y, i, memory[0]), _slope(rules, x, j, memory[1])
+    grad_y = grad_x = grad_out.dtype.type(0)
+    for c in range(channels[0], channels[1]):
+        channel, head = _channel(c, maps, mean_y, mean_x, group), grad_out[r, c, i, j]
+        grad_y += head * _contract(maps, channel, slopes_y, mean_x)
+        grad_x += head * _contract(maps, channel, mean_y, slopes_x)
+    part_y = geometry.group_of(i, setting.pooled_h, grad_trans.shape[2])
+    part_x = geometry.group_of(j, setting.pooled_w, grad_trans.shape[3])
+    unit = grad_out.dtype.type(1)
+    grad_trans[r, 2 * k, part_y, part_x] += geometry.moved_by(unit, deviation, x.length) * grad_x
+    grad_trans[r, 2 * k + 1, part_y, part_x] += geometry.moved_by(unit, deviation, y.length) * grad_y
+
+
+_means, _gradients = _each_bin(_put_means), _each_bin(_add_to_maps)
+_derivatives = _each_bin(_add_to_trans, has_slopes=True)
 
 
 @parallel
 def _forward(share, how, data, rois, trans, out):
     for r in within(share, out.shape[0]):
-        _forward_roi(how, data, rois, np.int64(r), trans, out)
-
-
-@inner
-def _scatter_roi(how, grad_out, rois, r, trans, channels, grad_data):
-    """Add what the output channels ``[first, stop)`` of ROI ``r`` give to the data."""
-    (rules, setting, deviation, groups), (first, stop) = how, channels
-    n = geometry.image_of(rois, r, setting.images)
-    if n < 0:
-        return
-    classes = max(1, trans.shape[1] // 2)
-    of_class = grad_out.shape[1] // classes
-    box_y, box_x = geometry.box_axes(rules, rois, r, setting)
-    for_taps_y, for_taps_x = _taps_memory(rules, box_y, grad_data), _taps_memory(rules, box_x, grad_data)
-    maps = _maps_of(grad_data, n, setting)
-    for k in range(first // of_class, (stop - 1) // of_class + 1):
-        for i in range(setting.pooled_h):
-            for j in range(setting.pooled_w):
-                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
-                taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
-                group = _group(i, j, setting, groups)
-                for c in range(max(first, k * of_class), min(stop, (k + 1) * of_class)):
-                    channel = _channel(c, maps, taps_y, taps_x, group, groups)
-                    _spread(maps, channel, taps_y, taps_x, grad_out[r, c, i, j])
+        if not _means(how, data, rois, np.int64(r), trans, (0, out.shape[1]), (out,)):
+            out[r] = 0
 
 
 @parallel
@@ -171,48 +191,13 @@ def _backward_data(share, how, grad_out, rois, trans, threads, grad_data):
         mine = part * channels // threads, (part + 1) * channels // threads
         if mine[0] < mine[1]:
             for r in range(grad_out.shape[0]):
-                _scatter_roi(how, grad_out, rois, r, trans, mine, grad_data)
-
-
-@inner
-def _displace_roi(how, grad_out, data, rois, r, trans, grad_trans):
-    """Add the gradient of ROI ``r``'s displacements."""
-    rules, setting, deviation, groups = how
-    n = geometry.image_of(rois, r, setting.images)
-    if n < 0:
-        return
-    classes = trans.shape[1] // 2
-    of_class = grad_out.shape[1] // classes
-    box_y, box_x = geometry.box_axes(rules, rois, r, setting)
-    for_taps_y, for_taps_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
-    for_slopes_y, for_slopes_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
-    maps = _maps_of(data, n, setting)
-    unit = data.dtype.type(1)
-    for k in range(classes):
-        for i in range(setting.pooled_h):
-            part_y = geometry.group_of(i, setting.pooled_h, trans.shape[2])
-            for j in range(setting.pooled_w):
-                part_x = geometry.group_of(j, setting.pooled_w, trans.shape[3])
-                y, x = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
-                taps_y, taps_x = _mean(rules, y, i, for_taps_y), _mean(rules, x, j, for_taps_x)
-                slopes_y, slopes_x = _slope(rules, y, i, for_slopes_y), _slope(rules, x, j, for_slopes_x)
-                group = _group(i, j, setting, groups)
-                grad_y = grad_x = data.dtype.type(0)
-                for c in range(k * of_class, (k + 1) * of_class):
-                    channel = _channel(c, maps, taps_y, taps_x, group, groups)
-                    head = grad_out[r, c, i, j]
-                    grad_y += head * _contract(maps, channel, slopes_y, taps_x)
-                    grad_x += head * _contract(maps, channel, taps_y, slopes_x)
-                grad_trans[r, 2 * k, part_y, part_x] += geometry.moved_by(unit, deviation, x.length) * grad_x
-                grad_trans[r, 2 * k + 1, part_y, part_x] += (
-                    geometry.moved_by(unit, deviation, y.length) * grad_y
-                )
+                _gradients(how, grad_data, rois, r, trans, mine, (grad_out,))
 
 
 @parallel
 def _backward_trans(share, how, grad_out, data, rois, trans, grad_trans):
     for r in within(share, grad_out.shape[0]):
-        _displace_roi(how, grad_out, data, rois, np.int64(r), trans, grad_trans)
+        _derivatives(how, data, rois, np.int64(r), trans, (0, grad_out.shape[1]), (grad_out, grad_trans))
 
 
 def _call(rois, trans, displaced, data, out):
