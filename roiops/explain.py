@@ -171,7 +171,8 @@ def _rotated(roi, scale, pooled, shape, ratio, dialect) -> Reading:
     rules = _rules(dialect)
     angle = roi[4] if rules.boxes == r.TURNED_DEGREES else math.radians(roi[4])
     rois = np.array([[0, *roi[:4], angle]], np.float32)
-    setting = geometry.setting_of(rules, scale, (ratio, ratio), np.float32, (1, 1, *shape), pooled)
+    how = r.Pooling(rules, scale, (ratio, ratio))
+    setting = geometry.setting_of(how, np.float32, (1, 1, *shape), pooled)
     box = geometry.turned(rules, rois, 0, setting)
 
     def on_map(v, u):

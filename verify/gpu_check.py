@@ -51,6 +51,7 @@ from roiops.kernels.cuda import runtime  # noqa: E402
 from roiops.kernels.cuda.roi import average as roi_average  # noqa: E402
 from roiops.kernels.cuda.roi import maximum as roi_max  # noqa: E402
 from roiops.kernels.cuda.roi import tiles  # noqa: E402
+from roiops.kernels.rules import Pooling  # noqa: E402
 from roiops.operators.base import OpContext  # noqa: E402
 from roiops.operators.imperative import Invocation  # noqa: E402
 from roiops.operators.roi.dialects import TABLE, named  # noqa: E402
@@ -292,7 +293,8 @@ def check_bfloat16(report, dialect):
 def _bfloat16(dialect):
     _, params, (data, rois), head = calls.random_cases()[f"{dialect} small"]
     module = roi_max if dialect.startswith("ROIPooling") else roi_average
-    rules, scale, rois = named()[dialect].rules, params["spatial_scale"], runtime.to_device(rois)
+    how = Pooling(named()[dialect].rules, params["spatial_scale"], (2, 2))
+    rois = runtime.to_device(rois)
     found = {}
     for kind, dtype, prepare in (
         ("bits", np.uint16, calls.bits_of),
@@ -302,8 +304,8 @@ def _bfloat16(dialect):
         out, grad = runtime.empty(head.shape, dtype), runtime.empty(data.shape, dtype)
         places = [runtime.empty(head.shape, np.int32)] if module is roi_max else []
         lowest = [-3e38] if module is roi_max else []
-        module.forward(stored, rois, scale, (2, 2), 1, rules, *lowest, out, *places)
-        module.backward(heads, *places, rois, scale, (2, 2), 1, rules, False, grad)
+        module.forward(stored, rois, how, *lowest, out, *places)
+        module.backward(heads, *places, rois, how, False, grad)
         found[kind] = runtime.to_host(out), runtime.to_host(grad)
     for bits, wide in zip(found["bits"], found["wide"], strict=True):
         np.testing.assert_array_equal(bits, calls.bits_of(wide))

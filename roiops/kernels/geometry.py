@@ -148,12 +148,14 @@ def scale_of(rules, scale, dtype):
 
 
 @functools.lru_cache(maxsize=1024)
-def setting_of(rules, scale, ratio, dtype, shape, pooled):
-    """The :class:`Setting` of a call for data of ``shape`` and output of shape ``pooled``, in ``dtype``."""
+def setting_of(how, dtype, shape, pooled):
+    """The :class:`Setting` of a call for data of ``shape`` and output of shape ``pooled``, in ``dtype``.
+
+    ``how`` is a :class:`rules.Pooling`.
+    """
     images, _, height, width = shape
-    return Setting(
-        scale_of(rules, scale, dtype), images, height, width, *pooled[-2:], int(ratio[0]), int(ratio[1])
-    )
+    scale, ratio_y, ratio_x = scale_of(how.rules, how.scale, dtype), *map(int, how.ratio)
+    return Setting(scale, images, height, width, *pooled[-2:], ratio_y, ratio_x)
 
 
 @inner
@@ -613,11 +615,11 @@ def edge_slope(rules, axis, i, far, pixel):
 # 5. Channel map
 
 
-def channel_groups(rules, groups, pooled_h, pooled_w):
+def channel_groups(how, pooled_h, pooled_w):
     """In how many groups ``(rows, columns)`` the bins are divided, each with input channels of its own."""
-    if rules.channels == SAME_CHANNEL:
+    if how.rules.channels == SAME_CHANNEL:
         return 1, 1
-    return (groups, groups) if rules.channels == GROUPED else (pooled_h, pooled_w)
+    return (how.groups, how.groups) if how.rules.channels == GROUPED else (pooled_h, pooled_w)
 
 
 @inner

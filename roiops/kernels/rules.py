@@ -75,14 +75,14 @@ class Rules(NamedTuple):
     displaced: bool = False  # whether each bin may be moved
 
 
-class Displaced(NamedTuple):
-    """What kernels of displaced bins are told of them, whatever the arrays."""
+class Pooling(NamedTuple):
+    """How to pool boxes, whatever the arrays: what an operator tells the kernels of either device."""
 
-    scale: float
-    deviation: float  # factor of the displacements
-    ratio: tuple  # samples of a bin on each axis
-    groups: int  # of bins on each axis
     rules: Rules
+    scale: float
+    ratio: tuple = (0, 0)  # samples of a bin on each axis
+    groups: int = 1  # of bins on each axis
+    deviation: float = 0.0  # factor of displacements
 
 
 def is_maximum(rules: Rules) -> bool:

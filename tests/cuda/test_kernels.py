@@ -11,6 +11,7 @@ from roiops.kernels.cuda import number, runtime
 from roiops.kernels.cuda.roi import average as roi_average
 from roiops.kernels.cuda.roi import maximum as roi_max
 from roiops.kernels.cuda.roi import tiles
+from roiops.kernels.rules import Pooling
 from roiops.operators.checks import enforced
 from roiops.operators.roi.dialects import named
 
@@ -111,16 +112,17 @@ def test_dtypes(label, dtype):
 @pytest.mark.parametrize("dialect", ["ROIAlign/mmcv", "ROIPooling/mxnet"])
 def test_bfloat16(dialect):
     _, params, (data, rois), head = CASES[f"{dialect} small"]
-    rules, maximum = named()[dialect].rules, dialect.startswith("ROIPooling")
+    how = Pooling(named()[dialect].rules, params["spatial_scale"], (2, 2))
+    maximum = dialect.startswith("ROIPooling")
     module = roi_max if maximum else roi_average
     bits, heads = bits_of(data), bits_of(head)
-    numbers = (params["spatial_scale"], (2, 2), 1, rules, *([-3e38] if maximum else []))
+    lowest = [-3e38] if maximum else []
     found = {}
     for stored, grads, kind in ((bits, heads, "bits"), (from_bits(bits), from_bits(heads), "wide")):
         out, grad = np.zeros(head.shape, stored.dtype), np.zeros(data.shape, stored.dtype)
         argmax = [np.zeros(head.shape, np.int32)] if maximum else []
-        module.forward(stored, rois, *numbers, out, *argmax)
-        module.backward(grads, *argmax, rois, *numbers[:4], False, grad)
+        module.forward(stored, rois, how, *lowest, out, *argmax)
+        module.backward(grads, *argmax, rois, how, False, grad)
         found[kind] = out, grad
     for one, other in zip(found["bits"], found["wide"], strict=True):
         np.testing.assert_array_equal(one, bits_of(other))
@@ -214,6 +216,6 @@ def test_gradients_of_maxima_beyond_32_bits(width, pooled):
     grad, head = (
         np.broadcast_to(np.float32(0), shape) for shape in ((1, 1, 2, width), (1, 1, pooled, pooled))
     )
-    rules = named()["ROIPooling/mxnet"].rules
+    how = Pooling(named()["ROIPooling/mxnet"].rules, 1.0)
     with pytest.raises(DeviceError, match=f"{pooled} x {pooled} bins, of a map {width} wide"):
-        roi_max.backward(head, head, np.zeros((1, 5), np.float32), 1.0, (0, 0), 1, rules, False, grad)
+        roi_max.backward(head, head, np.zeros((1, 5), np.float32), how, False, grad)

@@ -10,6 +10,7 @@ import pytest
 
 from roiops.kernels import geometry
 from roiops.kernels.geometry import Axis, Grid
+from roiops.kernels.rules import Pooling
 from roiops.operators.roi.dialects import named
 
 F, D = np.float32, np.float64
@@ -235,9 +236,9 @@ def test_slopes(start, moved, expected):
 
 
 def test_channels():
-    assert geometry.channel_groups(ALIGN, 7, 2, 3) == (1, 1)
-    assert geometry.channel_groups(RFCN_POOL, 7, 2, 3) == (7, 7)
-    assert geometry.channel_groups(TORCH_PS, 7, 2, 3) == (2, 3)
+    assert geometry.channel_groups(Pooling(ALIGN, 1.0, groups=7), 2, 3) == (1, 1)
+    assert geometry.channel_groups(Pooling(RFCN_POOL, 1.0, groups=7), 2, 3) == (7, 7)
+    assert geometry.channel_groups(Pooling(TORCH_PS, 1.0, groups=7), 2, 3) == (2, 3)
     assert geometry.channel_of(5, 1, 0, 2, 2) == 22  # (5 * 2 + 1) * 2 + 0
     assert geometry.channel_of(4, 1, 2, 2, 3) == 29  # (4 * 2 + 1) * 3 + 2
     assert geometry.channel_of(9, 0, 0, 1, 1) == 9

@@ -5,7 +5,7 @@ import numpy as np
 from ...context import cpu
 from ...dtypes import BFLOAT16
 from ...errors import DataError, DTypeError, ShapeError
-from ...kernels.rules import is_maximum
+from ...kernels.rules import Pooling, is_maximum
 from .. import checks
 from ..base import Operator, OperatorProperty, assign, kernels
 
@@ -153,9 +153,9 @@ class SeparableOp(ROIOperator):
     def __init__(self, params):
         super().__init__(params)
         row = params.row
-        self.rules, self.backward_rules = row.rules, row.backward_rules or row.rules
-        self.maximum = is_maximum(row.rules)
-        self.numbers = params.spatial_scale, params.ratio, params.groups
+        self.rules, self.maximum = row.rules, is_maximum(row.rules)
+        self.how = Pooling(row.rules, params.spatial_scale, params.ratio, params.groups)
+        self.backward_how = self.how._replace(rules=row.backward_rules or row.rules)
 
     def kernels(self, ctx):
         """The kernel module."""
@@ -164,7 +164,7 @@ class SeparableOp(ROIOperator):
     def compute(self, ctx, in_data, out_data):
         data, rois = in_data
         lowest = self._lowest(data.dtype)
-        stray = self.kernels(ctx).forward(data, rois, *self.numbers, self.rules, *lowest, *out_data)
+        stray = self.kernels(ctx).forward(data, rois, self.how, *lowest, *out_data)
         if not ctx.device.is_gpu:
             refuse_stray(ctx.label, rois, data.shape[0], stray)
 
@@ -175,7 +175,7 @@ class SeparableOp(ROIOperator):
     def at_addresses(self, ctx, in_shapes, out_shape, dtype):
         """A small call on the CPU as functions of addresses, or None: see the kernels' function."""
         return self.kernels(ctx).at_addresses(
-            *in_shapes, out_shape, dtype, *self.numbers, self.rules, self.backward_rules, *self._lowest(dtype)
+            *in_shapes, out_shape, dtype, self.how, self.backward_how, *self._lowest(dtype)
         )
 
     def argmax_dtype(self, ctx, data_shape) -> np.dtype:
@@ -184,7 +184,7 @@ class SeparableOp(ROIOperator):
 
     def gradient(self, ctx, number, head, in_data, out_data, add, target):
         argmax = out_data[1:] if self.maximum else ()
-        self.kernels(ctx).backward(head, *argmax, in_data[1], *self.numbers, self.backward_rules, add, target)
+        self.kernels(ctx).backward(head, *argmax, in_data[1], self.backward_how, add, target)
 
 
 def _least(dtype) -> float:

@@ -29,8 +29,7 @@ class BoxGradientOp(SeparableOp):
         if number == 0:
             super().gradient(ctx, number, head, in_data, out_data, add, target)
         else:
-            inputs = head, *in_data, self.params.spatial_scale, self.rules
-            kernels("roi.edges", ctx.device).backward(*inputs, add, target)
+            kernels("roi.edges", ctx.device).backward(head, *in_data, self.how, add, target)
 
     def at_addresses(self, ctx, in_shapes, out_shape, dtype):
         """None: the functions of addresses know the gradient of the map only."""
@@ -60,7 +59,7 @@ class CropAndResizeOp(BoxGradientOp):
         super().compute(ctx, in_data, out_data)
         if self.params.extrapolation_value:
             kernels("roi.edges", ctx.device).fill_outside(
-                self.params.extrapolation_value, in_data[0].shape, in_data[1], self.rules, out_data[0]
+                self.params.extrapolation_value, *in_data, self.how, out_data[0]
             )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import ShapeError
-from ...kernels.rules import Displaced
+from ...kernels.rules import Pooling
 from ...params import Field
 from ...registry import register
 from ..base import kernels
@@ -42,21 +42,19 @@ class DisplacedOp(ROIOperator):
 
     def __init__(self, params, deviation, ratio, groups):
         super().__init__(params)
-        self.displaced = Displaced(params.spatial_scale, deviation, ratio, groups, params.row.rules)
+        self.how = Pooling(params.row.rules, params.spatial_scale, ratio, groups, deviation)
 
     def compute(self, ctx, in_data, out_data):
         data, rois, *trans = in_data
-        kernels("roi.deformable", ctx.device).forward(
-            data, rois, _displacements(trans), self.displaced, *out_data
-        )
+        kernels("roi.deformable", ctx.device).forward(data, rois, _displacements(trans), self.how, *out_data)
 
     def gradient(self, ctx, number, head, in_data, out_data, add, target):
         data, rois, *trans = in_data
-        module, displaced = kernels("roi.deformable", ctx.device), self.displaced
+        module = kernels("roi.deformable", ctx.device)
         if number == 0:
-            module.backward_data(head, rois, _displacements(trans), displaced, add, target)
+            module.backward_data(head, rois, _displacements(trans), self.how, add, target)
         else:
-            module.backward_trans(head, data, rois, trans[0], displaced, add, target)
+            module.backward_trans(head, data, rois, trans[0], self.how, add, target)
 
 
 class DeformablePSROIPoolingOp(DisplacedOp):

@@ -3,6 +3,7 @@
 import math
 
 from ...errors import ParamError, ShapeError
+from ...kernels.rules import Pooling
 from ...params import Field, floats
 from ...registry import register
 from ..base import kernels
@@ -42,7 +43,9 @@ class MultiScaleROIAlignParam(DialectParam):
 class MultiScaleROIAlignOp(ROIOperator):
     def __init__(self, params):
         super().__init__(params)
-        self.rules = params.row.rules
+        self.hows = [
+            Pooling(params.row.rules, scale, params.sampling_ratio) for scale in params.spatial_scales
+        ]
         inside, added = params.row.level_slack
         mmdet = params.dialect == "mmdet"
         size = params.canonical_size or (56.0 if mmdet else 224.0)
@@ -54,29 +57,20 @@ class MultiScaleROIAlignOp(ROIOperator):
         return in_data[0], in_data[-1]
 
     def _each(self, ctx, in_data):
-        """``(map, its rows, scale)``: all rows, with those that read another map marked to be ignored."""
+        """``(map, its rows, how to pool)``: all rows, those that read another map marked to be ignored."""
         *maps, rois = in_data
         rows = kernels("roi.levels", ctx.device).rows_of_levels(rois, self.levels, maps[0].dtype)
-        return enumerate(zip(maps, rows, self.params.spatial_scales, strict=True))
+        return enumerate(zip(maps, rows, self.hows, strict=True))
 
     def compute(self, ctx, in_data, out_data):
-        for k, (data, rois, scale) in self._each(ctx, in_data):
-            kernels("roi.average", ctx.device).forward(
-                data, rois, scale, self.params.sampling_ratio, 1, self.rules, out_data[0], clear=k == 0
-            )
+        for k, (data, rois, how) in self._each(ctx, in_data):
+            kernels("roi.average", ctx.device).forward(data, rois, how, out_data[0], clear=k == 0)
 
     def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux):
-        for k, (_, rois, scale) in self._each(ctx, in_data):
+        for k, (_, rois, how) in self._each(ctx, in_data):
             if req[k] != "null":
                 kernels("roi.average", ctx.device).backward(
-                    out_grad[0],
-                    rois,
-                    scale,
-                    self.params.sampling_ratio,
-                    1,
-                    self.rules,
-                    req[k] == "add",
-                    in_grad[k],
+                    out_grad[0], rois, how, req[k] == "add", in_grad[k]
                 )
 
 

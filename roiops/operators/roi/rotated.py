@@ -1,6 +1,7 @@
 """ROIAlign for boxes that are turned."""
 
 from ...errors import ShapeError
+from ...kernels.rules import Pooling
 from ...params import Field
 from ...registry import register
 from ..base import kernels
@@ -20,13 +21,13 @@ class TurnedOp(ROIOperator):
 
     def __init__(self, params):
         super().__init__(params)
-        self.numbers = params.spatial_scale, params.sampling_ratio, params.row.rules
+        self.how = Pooling(params.row.rules, params.spatial_scale, params.sampling_ratio)
 
     def compute(self, ctx, in_data, out_data):
-        kernels("roi.rotated", ctx.device).forward(*in_data, *self.numbers, *out_data)
+        kernels("roi.rotated", ctx.device).forward(*in_data, self.how, *out_data)
 
     def gradient(self, ctx, number, head, in_data, out_data, add, target):
-        kernels("roi.rotated", ctx.device).backward(head, in_data[1], *self.numbers, add, target)
+        kernels("roi.rotated", ctx.device).backward(head, in_data[1], self.how, add, target)
 
 
 class TurnedProp(ROIProperty):

@@ -9,7 +9,7 @@ import pytest
 from roi_cases import call, gradient
 
 from roiops.kernels import geometry
-from roiops.kernels.rules import PIXELS, is_maximum
+from roiops.kernels.rules import PIXELS, Pooling, is_maximum
 from roiops.operators.roi.dialects import TABLE, named
 
 #: Integer bins and maxima of them are exact; sums are added up in another order than the peer's.
@@ -52,8 +52,8 @@ def positions(row, given, inputs, invocation):
     """Where the maxima lie on the map, as mmcv says it: y and x, -1 for none."""
     data, rois = inputs
     out, argmax = invocation.outputs
-    ratio = (given["sampling_ratio"],) * 2
-    setting = geometry.setting_of(row.rules, given["spatial_scale"], ratio, data.dtype, data.shape, out.shape)
+    how = Pooling(row.rules, given["spatial_scale"], (given["sampling_ratio"],) * 2)
+    setting = geometry.setting_of(how, data.dtype, data.shape, out.shape)
     found = np.full((2, *out.shape), -1, data.dtype)
     for r, c, i, j in zip(*np.nonzero(argmax >= 0), strict=True):
         axes = [geometry.Axis(*axis) for axis in geometry.box_axes(row.rules, rois, r, setting)]

@@ -13,6 +13,7 @@ from roi_cases import SEPARABLE, call, gradient, random_rois, with_sizes
 
 from roiops.kernels.cpu.roi import chunks, maximum
 from roiops.kernels.jit import use_threads
+from roiops.kernels.rules import Pooling
 from roiops.operators.base import OpContext
 from roiops.registry import get
 
@@ -315,7 +316,7 @@ def test_an_argmax_of_few_bits(shape, count, pooled, threads):
     rois[::5, 0] = -1
     rois[-1] = 0, shape[3] - 2, shape[2] - 2, shape[3], shape[2]  # the last pixel of a plane
     head = random.standard_normal((count, shape[1], *pooled), dtype=np.float32)
-    told = rois, 1.0, (0, 0), 1, rules
+    told = rois, Pooling(rules, 1.0)
     found = []
     with use_threads(threads):
         for dtype in (np.int32, np.uint16):

@@ -18,7 +18,7 @@ from numba.np.arrayobj import populate_array
 
 from ... import geometry
 from ...jit import Whole, inner
-from .chunks import is_dense, is_small
+from .chunks import boxes_and_setting, channel_chunks, is_dense, is_small, threads_for
 from .images import first_stray
 
 #: The argmax of what has none.
@@ -180,23 +180,49 @@ def shapes_for(data, rois, out) -> Shapes:
     return Shapes(*data.shape, *rois.shape, *out.shape[1:], *steps)
 
 
-def prepared(kernels, shapes, dtype, numbers, rules, limits=()):
+def run_forward(kernel, data, rois, how, outputs, clear=True, limits=()):
+    """Write the results of all bins, and zeros for rows to be ignored unless ``clear`` is false.
+
+    The outputs are the results, and of maxima perhaps the argmax. Returns the first row that names no image,
+    and then nothing is written, or -1.
+    """
+    rois, setting = boxes_and_setting(how, rois, data, outputs[0])
+    groups = geometry.channel_groups(how, *outputs[0].shape[2:])
+    call = how.rules, setting, groups, clear, limits
+    threads, stray = threads_for(outputs[0].size), -1
+    for chunk, *results, _ in channel_chunks([data], outputs, keep=not clear, planes_only=groups != (1, 1)):
+        stray = kernel(threads, call, shapes_for(chunk, rois, results[0]), chunk, rois, *results)
+        if stray >= 0:
+            break
+    return stray
+
+
+def run_backward(kernel, threads, inputs, rois, how, accumulate, grad_data, planes_only=False):
+    """Write, or add, the gradient of the map; the inputs are that of the output and perhaps the argmax."""
+    rois, setting = boxes_and_setting(how, rois, grad_data, inputs[0])
+    groups = geometry.channel_groups(how, *inputs[0].shape[2:])
+    planes_only = planes_only or groups != (1, 1)
+    for *heads, grad, add in channel_chunks(inputs, [grad_data], accumulate, planes_only=planes_only):
+        call = how.rules, setting, groups, add, ()
+        kernel(threads, call, shapes_for(grad, rois, heads[0]), grad, rois, *heads)
+
+
+def prepared(kernels, shapes, dtype, hows, limits=()):
     """``(forward, backward)`` for a small call on contiguous arrays of one dtype, or None for a larger one.
 
     Both take the addresses of the map, the boxes, the output and the argmax (0 if there is none, or it is not
     wanted), or of the gradients in the place of what they are the gradients of. They do all of a pass on one
     thread. ``forward`` gives the first row that names no image, and then has done nothing, or -1. Each pass
-    has one of the ``kernels`` and of the ``rules``; ``numbers`` are the scale, the ratio and the groups.
+    has one of the ``kernels`` and of ``hows``, :class:`rules.Pooling`.
     """
     data_shape, rois_shape, out_shape = shapes
-    scale, ratio, groups = numbers
     told = Shapes(*data_shape, *rois_shape, *out_shape[1:], *_steps(data_shape), *_steps(out_shape))
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
-    groups = geometry.channel_groups(rules[0], groups, *out_shape[2:])
+    groups = geometry.channel_groups(hows[0], *out_shape[2:])
     dtypes, run = (np.dtype(dtype), NOWHERE.dtype), []
-    for kernel, each, flags in zip(kernels, rules, ((True, limits), (False, ())), strict=True):
-        setting = geometry.setting_of(each, scale, ratio, dtypes[0], tuple(data_shape), tuple(out_shape))
-        run.append(kernel.small((each, setting, groups, *flags), told, dtypes))
+    for kernel, how, flags in zip(kernels, hows, ((True, limits), (False, ())), strict=True):
+        setting = geometry.setting_of(how, dtypes[0], tuple(data_shape), tuple(out_shape))
+        run.append(kernel.small((how.rules, setting, groups, *flags), told, dtypes))
     return run

@@ -11,8 +11,8 @@ at the boxes, makes the tables and has threads share the work.
 from ... import geometry, ways
 from ..vector import FIXED_LANES
 from . import channels_last, lanes, scalars
-from .addresses import prepared, shapes_for
-from .chunks import as_rois, channel_chunks, is_dense, threads_for, with_channels_last
+from .addresses import prepared, run_backward, run_forward
+from .chunks import is_dense, threads_for, with_channels_last
 
 _MEANS = "means of ROIs"
 SCALARS = ways.declare(
@@ -46,10 +46,11 @@ _BACKWARD = {
 _FEW_CHANNELS, _FEW_ROIS = 4, 16
 
 
-def _fitting(groups, data, out) -> list[str]:
+def _fitting(how, data, out) -> list[str]:
     """The ways that only maps and outputs with the channels last can go."""
+    has_groups = geometry.channel_groups(how, *out.shape[2:]) != (1, 1)
     last = with_channels_last(data), with_channels_last(out)
-    fits = groups == (1, 1) and not is_dense(out) and all(each is not None for each in last)
+    fits = not has_groups and not is_dense(out) and all(each is not None for each in last)
     return [CHANNELS_LAST] if fits else []
 
 
@@ -64,44 +65,26 @@ def way_of(out_shape, *fitting, gradient=False) -> str:
     return SCALARS if few or (out_shape[1] == 1 and not gradient) else LANES
 
 
-def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
-    """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false.
-
-    Returns the first row that names no image, and then nothing is written, or -1.
-    """
-    groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    call = rules, setting, groups, clear, ()
-    way = way_of(out.shape, *_fitting(groups, data, out))
-    threads, stray = threads_for(out.size), -1
-    for chunk, means, _ in channel_chunks([data], [out], keep=not clear, planes_only=groups != (1, 1)):
-        stray = _FORWARD[way](threads, call, shapes_for(chunk, rois, means), chunk, rois, means)
-        if stray >= 0:
-            break
-    return stray
+def forward(data, rois, how, out, clear=True):
+    """Write the means of all bins to ``out``: see :func:`addresses.run_forward`."""
+    way = way_of(out.shape, *_fitting(how, data, out))
+    return run_forward(_FORWARD[way], data, rois, how, [out], clear)
 
 
-def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
+def backward(grad_out, rois, how, accumulate, grad_data):
     """Write, or add, the gradient of ``data``."""
     if not grad_data.size:
         return
-    groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    rois = as_rois(rois, grad_data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
-    size = grad_out.size + grad_data.size
+    threads = threads_for(grad_out.size + grad_data.size)
     # Each thread of that way has channels; and the sums of a few channels are formed as in `scalars`.
-    is_wide = grad_out.shape[1] > max(_FEW_CHANNELS, (threads_for(size) - 1) * FIXED_LANES)
-    fitting = _fitting(groups, grad_data, grad_out) if is_wide and not accumulate else []
+    is_wide = grad_out.shape[1] > max(_FEW_CHANNELS, (threads - 1) * FIXED_LANES)
+    fitting = _fitting(how, grad_data, grad_out) if is_wide and not accumulate else []
     way = way_of(grad_out.shape, *fitting, gradient=True)
-    threads = 1 if way == SCALARS else threads_for(size)
-    for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate, planes_only=groups != (1, 1)):
-        call = rules, setting, groups, add, ()
-        _BACKWARD[way](threads, call, shapes_for(grad, rois, heads), grad, rois, heads)
+    threads = 1 if way == SCALARS else threads
+    run_backward(_BACKWARD[way], threads, [grad_out], rois, how, accumulate, grad_data)
 
 
-def at_addresses(data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules):
+def at_addresses(data_shape, rois_shape, out_shape, dtype, *hows):
     """See :func:`addresses.prepared`."""
     kernels = _FORWARD[way_of(out_shape)], _BACKWARD[way_of(out_shape, gradient=True)]
-    shapes, rules = (data_shape, rois_shape, out_shape), (rules, backward_rules)
-    return prepared(kernels, shapes, dtype, (scale, ratio, groups), rules)
+    return prepared(kernels, (data_shape, rois_shape, out_shape), dtype, hows)

@@ -6,6 +6,7 @@ Others are copied, some channels at a time.
 import numpy as np
 
 from ....dtypes import wide
+from ... import geometry
 from ...jit import num_threads
 from ..tensor.copies import copy
 from ..vector import FIXED_LANES
@@ -25,6 +26,12 @@ def as_rois(rois, dtype):
     most = np.finfo(computed).max
     # Finite coordinates stay finite: only those that came as infinity mean that the row is ignored.
     return np.ascontiguousarray(np.where(np.isfinite(rois), np.clip(rois, -most, most), rois), computed)
+
+
+def boxes_and_setting(how, rois, data, out):
+    """``rois`` as :func:`as_rois` gives them, and the :class:`geometry.Setting` of the call."""
+    rois = as_rois(rois, data.dtype)
+    return rois, geometry.setting_of(how, rois.dtype, data.shape, out.shape)
 
 
 def is_small(size) -> bool:

@@ -14,7 +14,7 @@ from ... import geometry
 from ...jit import inner, num_threads, parallel
 from ...shares import within
 from ..vector import flat_of, pointer_to, prefetch_to_read
-from .chunks import as_rois, channel_chunks, is_dense
+from .chunks import boxes_and_setting, channel_chunks, is_dense
 
 #: How many channels ahead the rows of a bin are fetched: each channel lies in other pages of memory.
 AHEAD = 4
@@ -113,8 +113,8 @@ def _each_bin(visit, has_slopes=False):
     """
 
     @inner
-    def each_bin(how, data, rois, r, trans, channels, arrays):
-        (rules, setting, deviation, groups), (first, stop) = how, channels
+    def each_bin(call, data, rois, r, trans, channels, arrays):
+        (rules, setting, deviation, groups), (first, stop) = call, channels
         n = geometry.image_of(rois, r, setting.images)
         if n < 0:
             return False
@@ -133,30 +133,30 @@ def _each_bin(visit, has_slopes=False):
                     group = group_y, geometry.group_of(j, setting.pooled_w, groups), groups, groups
                     axes = geometry.moved_axes(trans, r, k, i, j, deviation, box_y, box_x)
                     taps = _mean(rules, axes[0], i, for_y), _mean(rules, axes[1], j, for_x)
-                    visit(how, maps, (r, k, i, j), axes, taps, group, mine, for_slopes, arrays)
+                    visit(call, maps, (r, k, i, j), axes, taps, group, mine, for_slopes, arrays)
         return True
 
     return each_bin
 
 
 @inner(makes_arrays=False, forceinline=True)
-def _put_means(how, maps, place, axes, taps, group, channels, memory, arrays):
+def _put_means(call, maps, place, axes, taps, group, channels, memory, arrays):
     (r, _, i, j), (y, x), (out,) = place, taps, arrays
     for c in range(channels[0], channels[1]):
         out[r, c, i, j] = _contract(maps, _channel(c, maps, y, x, group), y, x)
 
 
 @inner(makes_arrays=False, forceinline=True)
-def _add_to_maps(how, maps, place, axes, taps, group, channels, memory, arrays):
+def _add_to_maps(call, maps, place, axes, taps, group, channels, memory, arrays):
     (r, _, i, j), (y, x), (grad_out,) = place, taps, arrays
     for c in range(channels[0], channels[1]):
         _spread(maps, _channel(c, maps, y, x, group), y, x, grad_out[r, c, i, j])
 
 
 @inner(makes_arrays=False, forceinline=True)
-def _add_to_trans(how, maps, place, axes, taps, group, channels, memory, arrays):
+def _add_to_trans(call, maps, place, axes, taps, group, channels, memory, arrays):
     """Add the gradient of what moves a bin."""
-    (rules, setting, deviation, _), (r, k, i, j), (y, x) = how, place, axes
+    (rules, setting, deviation, _), (r, k, i, j), (y, x) = call, place, axes
     (mean_y, mean_x), (grad_out, grad_trans) = taps, arrays
     slopes_y, slopes_x = _slope(rules, y, i, memory[0]), _slope(rules, x, j, memory[1])
     grad_y = grad_x = grad_out.dtype.type(0)
@@ -176,14 +176,14 @@ _derivatives = _each_bin(_add_to_trans, has_slopes=True)
 
 
 @parallel
-def _forward(share, how, data, rois, trans, out):
+def _forward(share, call, data, rois, trans, out):
     for r in within(share, out.shape[0]):
-        if not _means(how, data, rois, np.int64(r), trans, (0, out.shape[1]), (out,)):
+        if not _means(call, data, rois, np.int64(r), trans, (0, out.shape[1]), (out,)):
             out[r] = 0
 
 
 @parallel
-def _backward_data(share, how, grad_out, rois, trans, threads, grad_data):
+def _backward_data(share, call, grad_out, rois, trans, threads, grad_data):
     """Each thread has output channels of its own, which read input channels of their own."""
     channels = grad_out.shape[1]
     for thread in within(share, threads):
@@ -191,22 +191,20 @@ def _backward_data(share, how, grad_out, rois, trans, threads, grad_data):
         mine = part * channels // threads, (part + 1) * channels // threads
         if mine[0] < mine[1]:
             for r in range(grad_out.shape[0]):
-                _gradients(how, grad_data, rois, r, trans, mine, (grad_out,))
+                _gradients(call, grad_data, rois, r, trans, mine, (grad_out,))
 
 
 @parallel
-def _backward_trans(share, how, grad_out, data, rois, trans, grad_trans):
+def _backward_trans(share, call, grad_out, data, rois, trans, grad_trans):
     for r in within(share, grad_out.shape[0]):
-        _derivatives(how, data, rois, np.int64(r), trans, (0, grad_out.shape[1]), (grad_out, grad_trans))
+        _derivatives(call, data, rois, np.int64(r), trans, (0, grad_out.shape[1]), (grad_out, grad_trans))
 
 
-def _call(rois, trans, displaced, data, out):
+def _call(rois, trans, how, data, out):
     """The boxes, the displacements, and what kernels are told of how to pool, all in the computing type."""
-    scale, deviation, ratio, groups, rules = displaced
-    rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    how = rules, setting, geometry.scale_of(rules, deviation, rois.dtype), groups
-    return rois, np.ascontiguousarray(trans, rois.dtype), how
+    rois, setting = boxes_and_setting(how, rois, data, out)
+    deviation = geometry.scale_of(how.rules, how.deviation, rois.dtype)
+    return rois, np.ascontiguousarray(trans, rois.dtype), (how.rules, setting, deviation, how.groups)
 
 
 def _by_class(trans, images, results):
@@ -222,32 +220,32 @@ def _by_class(trans, images, results):
         yield pair, moved, images[:, k * maps :][:, :maps], results[:, k * of_class :][:, :of_class]
 
 
-def forward(data, rois, trans, displaced, out):
+def forward(data, rois, trans, how, out):
     """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
-    rois, trans, how = _call(rois, trans, displaced, data, out)
+    rois, trans, call = _call(rois, trans, how, data, out)
     for _, moved, images, results in _by_class(trans, data, out):
         for chunk, means, _ in channel_chunks([images], [results], planes_only=True):
-            _forward(how, chunk, rois, moved, means)
+            _forward(call, chunk, rois, moved, means)
 
 
-def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
+def backward_data(grad_out, rois, trans, how, accumulate, grad_data):
     """Write, or add, the gradient of the data."""
-    rois, trans, how = _call(rois, trans, displaced, grad_data, grad_out)
+    rois, trans, call = _call(rois, trans, how, grad_data, grad_out)
     for _, moved, images, results in _by_class(trans, grad_data, grad_out):
         for head, grad, add in channel_chunks([results], [images], accumulate, planes_only=True):
             if not add:
                 grad[:] = 0
-            _backward_data(how, head, rois, moved, num_threads(), grad)
+            _backward_data(call, head, rois, moved, num_threads(), grad)
 
 
-def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_trans):
+def backward_trans(grad_out, data, rois, trans, how, accumulate, grad_trans):
     """Write, or add, the gradient of the displacements."""
-    rois, trans, how = _call(rois, trans, displaced, data, grad_out)
+    rois, trans, call = _call(rois, trans, how, data, grad_out)
     total = np.zeros(grad_trans.shape, rois.dtype)
     for pair, moved, images, results in _by_class(trans, data, grad_out):
         grad = np.zeros_like(moved)
         for head, chunk, _ in channel_chunks([results, images], [], planes_only=True):
-            _backward_trans(how, head, chunk, rois, moved, grad)
+            _backward_trans(call, head, chunk, rois, moved, grad)
         total[:, pair] = grad
     if accumulate:
         grad_trans += total

@@ -30,7 +30,7 @@ from ..vector import (
 from . import tables
 from .addresses import shapes_for
 from .bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
-from .chunks import as_rois, channel_chunks, threads_for
+from .chunks import boxes_and_setting, channel_chunks, threads_for
 from .tiles import Tile, bins_at, channel_blocks, empty_tile, item_of, planes_of, read_row, tile_slots
 
 
@@ -295,19 +295,18 @@ def _all_edges(launcher, parts, rules, setting, shapes, rois, heads, data, total
 _run = Whole(_all_edges)
 
 
-def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
+def backward(grad_out, data, rois, how, accumulate, grad_rois):
     """Write, or add, the gradient of the boxes; the image index has none."""
-    boxes = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, (0, 0), boxes.dtype, data.shape, grad_out.shape)
+    boxes, setting = boxes_and_setting(how, rois, data, grad_out)
     chunks = []
     for head, chunk, _ in channel_chunks([grad_out, data], []):
         sums = _room_for_sums(chunk, boxes)
         if sums.size and chunk.size:
             threads = threads_for(head.size + chunk.size)
-            call = rules, setting, shapes_for(chunk, boxes, head)
+            call = how.rules, setting, shapes_for(chunk, boxes, head)
             _run.by(threads, boxes.dtype, *call, boxes, head.ravel("K"), chunk.ravel("K"), sums)
         chunks.append(sums)
-    _put_gradient(rules, setting, chunks, accumulate, grad_rois)
+    _put_gradient(how.rules, setting, chunks, accumulate, grad_rois)
 
 
 def _room_for_sums(data, rois):
@@ -341,10 +340,9 @@ def _outside(rules, rois, setting, mask):
                 mask[r, i, j] = not (valid_y and geometry.sample(rules, x, j, 0, 1)[0])
 
 
-def fill_outside(value, shape, rois, rules, out):
-    """Set the bins whose point lies outside the maps, of ``shape``, to ``value``."""
-    boxes = as_rois(rois, out.dtype)
-    setting = geometry.setting_of(rules, 1.0, (0, 0), boxes.dtype, shape, out.shape)
+def fill_outside(value, data, rois, how, out):
+    """Set the bins whose point lies outside the maps to ``value``."""
+    boxes, setting = boxes_and_setting(how, rois, data, out)
     mask = np.zeros((out.shape[0], *out.shape[2:]), np.bool_)
-    _outside(rules, boxes, setting, mask)
+    _outside(how.rules, boxes, setting, mask)
     np.copyto(out, out.dtype.type(value), where=mask[:, None])

@@ -12,6 +12,7 @@ where they are, samples as :mod:`average` does.
 
 import numpy as np
 
+from ....dtypes import wide
 from ... import geometry
 from ...geometry import larger, smaller
 from ...jit import inner, shared
@@ -29,9 +30,9 @@ from ..vector import (
     store,
 )
 from . import tables
-from .addresses import backward_kernel, forward_kernel, prepared, shapes_for
+from .addresses import backward_kernel, forward_kernel, prepared, run_backward, run_forward
 from .bins import runs_of, stream_lines
-from .chunks import as_rois, channel_chunks, threads_for
+from .chunks import threads_for
 from .items import backward_items, first_unit, forward_items
 from .lanes import average_rows
 from .tiles import add_row, bins_at, clear_pixels, item_of, items_of, places_of, planes_of, read_row
@@ -287,23 +288,19 @@ _BACKWARD = {
 }
 
 
-def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
+def _limits(rules, lowest, dtype):
+    """What a bin that holds nothing gives, and one that holds nothing greater than ``lowest``."""
+    return wide(dtype).type(rules.empty), wide(dtype).type(lowest)
+
+
+def forward(data, rois, how, lowest, out, argmax=None):
     """Write the maxima to ``out``, and where they are to ``argmax`` (int32 or uint16) if it is given.
 
-    A bin that holds samples, but none greater than ``lowest``, gets ``lowest``. Returns the first row that
-    names no image, and then nothing is written, or -1.
+    See :func:`addresses.run_forward`.
     """
-    groups = geometry.channel_groups(rules, groups, *out.shape[2:])
-    rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
-    call = rules, setting, groups, True, (rois.dtype.type(rules.empty), rois.dtype.type(lowest))
-    run, threads, stray = _FORWARD[rules.samples == PIXELS], threads_for(out.size), -1
     outputs = [out] if argmax is None else [out, argmax]
-    for chunk, maxima, *places, _ in channel_chunks([data], outputs, planes_only=groups != (1, 1)):
-        stray = run(threads, call, shapes_for(chunk, rois, maxima), chunk, rois, maxima, *places)
-        if stray >= 0:
-            break
-    return stray
+    limits = _limits(how.rules, lowest, data.dtype)
+    return run_forward(_FORWARD[how.rules.samples == PIXELS], data, rois, how, outputs, limits=limits)
 
 
 def argmax_dtype(rules, data_shape) -> np.dtype:
@@ -312,28 +309,17 @@ def argmax_dtype(rules, data_shape) -> np.dtype:
     return np.dtype(np.uint16 if few else np.int32)
 
 
-def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
+def backward(grad_out, argmax, rois, how, accumulate, grad_data):
     """Write, or add, the gradient of ``data``."""
     if not grad_data.size:
         return
-    groups = geometry.channel_groups(rules, groups, *grad_out.shape[2:])
-    rois = as_rois(rois, grad_data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
-    pixels, threads = rules.samples == PIXELS, threads_for(grad_out.size + grad_data.size)
-    arrays = [grad_out, argmax], [grad_data]
+    pixels, threads = how.rules.samples == PIXELS, threads_for(grad_out.size + grad_data.size)
     # Pixels that are scattered to, a page apart, would find few places in a cache.
-    for heads, where, grad, add in channel_chunks(
-        *arrays, accumulate, planes_only=pixels or groups != (1, 1)
-    ):
-        call = rules, setting, groups, add, ()
-        _BACKWARD[pixels](threads, call, shapes_for(grad, rois, heads), grad, rois, heads, where)
+    run_backward(_BACKWARD[pixels], threads, [grad_out, argmax], rois, how, accumulate, grad_data, pixels)
 
 
-def at_addresses(
-    data_shape, rois_shape, out_shape, dtype, scale, ratio, groups, rules, backward_rules, lowest
-):
+def at_addresses(data_shape, rois_shape, out_shape, dtype, how, backward_how, lowest):
     """See :func:`addresses.prepared`."""
-    pixels, number = rules.samples == PIXELS, np.dtype(dtype).type
-    kernels, limits = (_FORWARD[pixels], _BACKWARD[pixels]), (number(rules.empty), number(lowest))
-    shapes, numbers = (data_shape, rois_shape, out_shape), (scale, ratio, groups)
-    return prepared(kernels, shapes, dtype, numbers, (rules, backward_rules), limits)
+    pixels, shapes = how.rules.samples == PIXELS, (data_shape, rois_shape, out_shape)
+    kernels, limits = (_FORWARD[pixels], _BACKWARD[pixels]), _limits(how.rules, lowest, np.dtype(dtype))
+    return prepared(kernels, shapes, dtype, (how, backward_how), limits)

@@ -17,7 +17,7 @@ from ..vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
 from . import tables
 from .addresses import NOWHERE, shapes_for
 from .bins import stream_lines
-from .chunks import as_rois, channel_chunks, threads_for
+from .chunks import boxes_and_setting, channel_chunks, threads_for
 from .items import backward_items, forward_items
 from .tiles import read_row, touch_row
 
@@ -197,12 +197,11 @@ def _tables(rules, rois, setting):
         first = part.stop
 
 
-def forward(data, rois, scale, ratio, rules, out):
+def forward(data, rois, how, out):
     """Write the means of all bins to ``out``."""
-    rois = as_rois(rois, data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, data.shape, out.shape)
+    rois, setting = boxes_and_setting(how, rois, data, out)
     for chunk, means, _ in channel_chunks([data], [out]):
-        for part, image, plan, table in _tables(rules, rois, setting):
+        for part, image, plan, table in _tables(how.rules, rois, setting):
             if image.size and image.min() < 0:
                 means[part][image < 0] = 0
             shapes = shapes_for(chunk, rois, means)
@@ -210,14 +209,13 @@ def forward(data, rois, scale, ratio, rules, out):
             _run_forward.by(threads_for(means.size), rois.dtype, shapes, *arrays)
 
 
-def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
+def backward(grad_out, rois, how, accumulate, grad_data):
     """Write, or add, the gradient of ``data``."""
     if not grad_data.size:
         return
-    rois = as_rois(rois, grad_data.dtype)
-    setting = geometry.setting_of(rules, scale, ratio, rois.dtype, grad_data.shape, grad_out.shape)
+    rois, setting = boxes_and_setting(how, rois, grad_data, grad_out)
     for heads, grad, add in channel_chunks([grad_out], [grad_data], accumulate):
-        for part, _, plan, table in _tables(rules, rois, setting):
+        for part, _, plan, table in _tables(how.rules, rois, setting):
             threads = threads_for(heads.size + grad.size)
             shapes = shapes_for(grad, rois, heads)
             arrays = heads[part].ravel("K"), plan, table, add or part.start > 0, grad.ravel("K"), NOWHERE

@@ -194,26 +194,26 @@ def _cut(count, area, quads, sizes):
     return slabs, min(sizes.unit_threads, -(-units // (turns * _WARP)) * _WARP)
 
 
-def forward(data, rois, scale, ratio, groups, rules, out, clear=True):
+def forward(data, rois, how, out, clear=True):
     """Write the means of all bins to ``out``, and zeros for rows to be ignored unless ``clear`` is false."""
     if out.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
-    groups = geometry.channel_groups(rules, groups, *out.shape[2:])
+    groups = geometry.channel_groups(how, *out.shape[2:])
     count, channels = out.shape[:2]
-    setting = setting_of(rules, scale, ratio, name, data, out)
+    setting = setting_of(how, name, data, out)
     elements, strides = flat_view(data)
     slabs, threads = _cut(count, out.shape[2] * out.shape[3], quads_of(channels), sizes)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with flat_output(out) as target:
-        pool = forward_kernel(rules, name, layout, sizes, clear)
+        pool = forward_kernel(how.rules, name, layout, sizes, clear)
         inputs = elements, strides, rois_of(rois, name), setting, groups
         launch(pool, count * slabs, threads, *inputs, slabs, channels, target)
 
 
-def setting_of(rules, scale, ratio, name, data, out):
+def setting_of(how, name, data, out):
     """The :class:`geometry.Setting` that kernels for ``name`` are given."""
-    return geometry.setting_of(rules, scale, ratio, computing(name).real, data.shape, out.shape)
+    return geometry.setting_of(how, computing(name).real, data.shape, out.shape)
 
 
 def rois_of(rois, name):
@@ -575,17 +575,17 @@ def grouped_kernel(name, accumulate, sizes):
     return average_grouped
 
 
-def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data):
+def backward(grad_out, rois, how, accumulate, grad_data):
     """Write, or add, the gradient of ``data``."""
     if grad_data.size == 0:
         return
     sizes, name, device_id = tiles.SIZES, kind_of(grad_data.dtype), device_of(grad_data)
     count, channels, pooled_h, pooled_w = grad_out.shape
     _, _, height, width = grad_data.shape
-    groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
-    rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
+    groups = geometry.channel_groups(how, pooled_h, pooled_w)
+    rois, setting = rois_of(rois, name), setting_of(how, name, grad_data, grad_out)
     heads = contiguous(grad_out).reshape(-1)
-    grouped = rules.channels != SAME_CHANNEL
+    grouped = how.rules.channels != SAME_CHANNEL
     if not grouped:
         sizes = sizes._replace(tile_h=sizes.side, tile_w=sizes.side)
     slab = sizes.grouped_channels if grouped else sizes.channels
@@ -597,7 +597,7 @@ def backward(grad_out, rois, scale, ratio, groups, rules, accumulate, grad_data)
     with flat_output(grad_data) as target:
         for first in range(0, max(count, 1), at_a_time):
             chunk = rois[first : first + at_a_time]
-            tiles.launch_each(tables_kernel(rules), chunk.shape[0] * bins, chunk, setting, spans, weights)
+            tiles.launch_each(tables_kernel(how.rules), chunk.shape[0] * bins, chunk, setting, spans, weights)
             part, add = heads[first * channels * pooled_h * pooled_w :], bool(accumulate or first)
             if grouped:
                 gather = grouped_kernel(name, add, sizes)

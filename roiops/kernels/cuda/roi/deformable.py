@@ -363,41 +363,40 @@ def trans_kernel(rules, name, accumulate, sizes):
     return deformable_trans
 
 
-def _call(rois, trans, displaced, name, data, out):
+def _call(rois, trans, how, name, data, out):
     """``(rois, trans, setting, deviation)`` in the type that kernels for ``name`` compute with."""
-    scale, deviation, ratio, _, rules = displaced
     real = computing(name).real
     if trans.size == 0:
         trans = empty(trans.shape, real, device_of(rois))  # it may be on the host: there is nothing in it
-    setting = setting_of(rules, scale, ratio, name, data, out)
-    return rois_of(rois, name), contiguous(trans, real), setting, geometry.scale_of(rules, deviation, real)
+    setting, deviation = setting_of(how, name, data, out), geometry.scale_of(how.rules, how.deviation, real)
+    return rois_of(rois, name), contiguous(trans, real), setting, deviation
 
 
-def forward(data, rois, trans, displaced, out):
+def forward(data, rois, trans, how, out):
     """Write the means of all bins to ``out``; ``trans`` has no channels where nothing moves."""
     if out.size == 0:
         return
-    groups, rules = displaced.groups, displaced.rules
+    groups, rules = how.groups, how.rules
     name = kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
     elements, strides = flat_view(data)
     classes = max(trans.shape[1] // 2, 1)
     units = count * pooled_h * pooled_w * classes * quads_of(channels // classes)
     layout = layout_of(elements, strides, channels // classes, groups * groups)
-    call = _call(rois, trans, displaced, name, data, out)
+    call = _call(rois, trans, how, name, data, out)
     with flat_output(out) as target:
         pool = forward_kernel(rules, name, layout)
         tiles.launch_each(pool, units, elements, strides, *call, groups, channels, target)
 
 
-def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
+def backward_data(grad_out, rois, trans, how, accumulate, grad_data):
     """Write, or add, the gradient of the data."""
     if grad_data.size == 0:
         return
-    groups, rules = displaced.groups, displaced.rules
+    groups, rules = how.groups, how.rules
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
     channels = grad_out.shape[1]
-    call = _call(rois, trans, displaced, name, grad_data, grad_out)
+    call = _call(rois, trans, how, name, grad_data, grad_out)
     rois, trans, setting, deviation = call
     lists = tiles.lists_by(_boxes_kernel(rules), setting.images, *call)
     items = tiles.items_of(setting, channels, (groups, groups), sizes.channels, sizes)
@@ -407,15 +406,15 @@ def backward_data(grad_out, rois, trans, displaced, accumulate, grad_data):
         launch(gather, items, sizes.pixels, *inputs, items, channels, target)
 
 
-def backward_trans(grad_out, data, rois, trans, displaced, accumulate, grad_trans):
+def backward_trans(grad_out, data, rois, trans, how, accumulate, grad_trans):
     """Write, or add, the gradient of the displacements."""
     if grad_trans.size == 0:
         return
-    groups, rules = displaced.groups, displaced.rules
+    groups, rules = how.groups, how.rules
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     channels = grad_out.shape[1]
     elements, strides = flat_view(data)
-    call = _call(rois, trans, displaced, name, data, grad_out)
+    call = _call(rois, trans, how, name, data, grad_out)
     with flat_output(grad_trans) as target:
         displace = trans_kernel(rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), elements, strides, *call

@@ -90,15 +90,15 @@ def edges_kernel(rules, name, accumulate, sizes):
     return box_edges
 
 
-def backward(grad_out, data, rois, scale, rules, accumulate, grad_rois):
+def backward(grad_out, data, rois, how, accumulate, grad_rois):
     """Write, or add, the gradient of the boxes; the image index has none."""
     if grad_rois.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     elements, strides = flat_view(data)
     with flat_output(grad_rois) as target:
-        derive = edges_kernel(rules, name, bool(accumulate), sizes)
-        setting = setting_of(rules, scale, (0, 0), name, data, grad_out)
+        derive = edges_kernel(how.rules, name, bool(accumulate), sizes)
+        setting = setting_of(how, name, data, grad_out)
         inputs = contiguous(grad_out).reshape(-1), elements, strides, rois_of(rois, name), setting
         launch(derive, grad_rois.size, sizes.threads, *inputs, grad_out.shape[1], target)
 
@@ -123,14 +123,13 @@ def outside_kernel(rules, name):
     return points_outside
 
 
-def fill_outside(value, shape, rois, rules, out):
-    """Set the bins whose point lies outside the maps, of ``shape``, to ``value``."""
+def fill_outside(value, data, rois, how, out):
+    """Set the bins whose point lies outside the maps to ``value``."""
     if out.size == 0:
         return
     name = kind_of(out.dtype)
-    real = computing(name).real
-    setting = geometry.setting_of(rules, 1.0, (0, 0), real, shape, out.shape)
     units = out.shape[0] * out.shape[2] * out.shape[3]
     with flat_output(out) as target:
-        inputs = rois_of(rois, name), setting, out.shape[1], real(value)
-        tiles.launch_each(outside_kernel(rules, name), units, *inputs, target)
+        setting = setting_of(how, name, data, out)
+        inputs = rois_of(rois, name), setting, out.shape[1], computing(name).real(value)
+        tiles.launch_each(outside_kernel(how.rules, name), units, *inputs, target)

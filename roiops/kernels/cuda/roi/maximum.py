@@ -259,12 +259,12 @@ def forward_kernel(rules, name, layout, sizes, tabled, keep_argmax):
     return max_forward
 
 
-def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
+def forward(data, rois, how, lowest, out, argmax=None):
     """Write the maxima to ``out``, and where they are to ``argmax`` (int32) if it is given."""
     if out.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(data.dtype)
-    groups = geometry.channel_groups(rules, groups, *out.shape[2:])
+    groups = geometry.channel_groups(how, *out.shape[2:])
     count, channels = out.shape[:2]
     elements, strides = flat_view(data)
     slabs = max(1, min(-(-sizes.blocks // count), -(-quads_of(channels) // 4)))
@@ -272,8 +272,8 @@ def forward(data, rois, scale, ratio, groups, rules, lowest, out, argmax=None):
     keep, tabled = argmax is not None, max(out.shape[2:]) <= sizes.table
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
     with flat_output(out) as target, flat_output(argmax) as places:
-        pool = forward_kernel(rules, name, layout, sizes, tabled, keep)
-        setting, lowest = setting_of(rules, scale, ratio, name, data, out), computing(name).real(lowest)
+        pool = forward_kernel(how.rules, name, layout, sizes, tabled, keep)
+        setting, lowest = setting_of(how, name, data, out), computing(name).real(lowest)
         inputs = elements, strides, rois_of(rois, name), setting, groups
         launch(pool, count * slabs, sizes.threads, *inputs, slabs, channels, lowest, target, places)
 
@@ -518,7 +518,7 @@ def backward_kernel(rules, name, accumulate, sizes):
     return max_backward
 
 
-def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, grad_data):
+def backward(grad_out, argmax, rois, how, accumulate, grad_data):
     """Write, or add, the gradient of ``data``."""
     if grad_data.size == 0:
         return
@@ -529,11 +529,11 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
         raise DeviceError(
             f"gpu: the gradient of maxima of {pooled_h} x {pooled_w} bins, of a map {width} wide"
         )
-    groups = geometry.channel_groups(rules, groups, pooled_h, pooled_w)
-    rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
+    groups = geometry.channel_groups(how, pooled_h, pooled_w)
+    rois, setting = rois_of(rois, name), setting_of(how, name, grad_data, grad_out)
     bins = count * (pooled_h + pooled_w)
     spans = empty((bins, 2), np.int32, device_of(grad_data))
-    tiles.launch_each(spans_kernel(rules), bins, rois, setting, spans)
+    tiles.launch_each(spans_kernel(how.rules), bins, rois, setting, spans)
     lists = tiles.lists_of_bins(rois, setting, groups, spans)
     square = sizes._replace(tile_h=sizes.max_tile, tile_w=sizes.max_tile)
     items = tiles.items_of(setting, channels, groups, slab, square)
@@ -541,7 +541,7 @@ def backward(grad_out, argmax, rois, scale, ratio, groups, rules, accumulate, gr
     shift = 29 + width.bit_length()
     across = np.int32(width), np.int32(-(-(1 << shift) // width)), np.int32(shift)
     with flat_output(grad_data) as target:
-        gather = backward_kernel(rules, name, bool(accumulate), sizes)
+        gather = backward_kernel(how.rules, name, bool(accumulate), sizes)
         inputs = contiguous(grad_out).reshape(-1), contiguous(argmax).reshape(-1), rois, spans, lists
         inputs += setting, across, groups, items, channels
         launch(gather, items, threads, *inputs, target)

@@ -65,7 +65,7 @@ def forward_kernel(rules, name, layout):
     return rotated_forward
 
 
-def forward(data, rois, scale, ratio, rules, out):
+def forward(data, rois, how, out):
     """Write the means of all bins to ``out``."""
     if out.size == 0:
         return
@@ -75,8 +75,8 @@ def forward(data, rois, scale, ratio, rules, out):
     units = count * pooled_h * pooled_w * quads_of(channels)
     layout = layout_of(elements, strides, channels)
     with flat_output(out) as target:
-        inputs = elements, strides, rois_of(rois, name), setting_of(rules, scale, ratio, name, data, out)
-        tiles.launch_each(forward_kernel(rules, name, layout), units, *inputs, channels, target)
+        inputs = elements, strides, rois_of(rois, name), setting_of(how, name, data, out)
+        tiles.launch_each(forward_kernel(how.rules, name, layout), units, *inputs, channels, target)
 
 
 @njit
@@ -227,16 +227,16 @@ def backward_kernel(rules, name, accumulate, sizes):
     return rotated_backward
 
 
-def backward(grad_out, rois, scale, ratio, rules, accumulate, grad_data):
+def backward(grad_out, rois, how, accumulate, grad_data):
     """Write, or add, the gradient of ``data``."""
     if grad_data.size == 0:
         return
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
     channels = grad_out.shape[1]
-    rois, setting = rois_of(rois, name), setting_of(rules, scale, ratio, name, grad_data, grad_out)
-    lists = tiles.lists_by(_boxes_kernel(rules, name), setting.images, rois, setting)
+    rois, setting = rois_of(rois, name), setting_of(how, name, grad_data, grad_out)
+    lists = tiles.lists_by(_boxes_kernel(how.rules, name), setting.images, rois, setting)
     items = tiles.items_of(setting, channels, (1, 1), sizes.channels, sizes)
     with flat_output(grad_data) as target:
-        gather = backward_kernel(rules, name, bool(accumulate), sizes)
+        gather = backward_kernel(how.rules, name, bool(accumulate), sizes)
         heads = contiguous(grad_out).reshape(-1)
         launch(gather, items, sizes.pixels, heads, rois, lists, setting, items, channels, target)
