@@ -164,15 +164,28 @@ def write_bins(bins, item, target, to):
 
 
 class Upcoming(NamedTuple):
-    """Where :func:`take_bins` will read for the next ROI."""
+    """Where the bins of the next ROI are."""
 
     values: np.ndarray
     at: int
 
 
 @inner
-def take_bins(source, at, item, bins):
-    """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers."""
+def take_bins(source, at, next_at, item, bins, by_rows):
+    """The inverse of :func:`put_bins`; lanes without a channel hold any of the item's numbers.
+
+    Those of the next ROI, from ``next_at`` on, come meanwhile: at once, or ``by_rows`` where that is better,
+    as the caller has :func:`prefetch_row` ask for them with what is returned.
+    """
+    upcoming = Upcoming(source, next_at)
+    if not (by_rows and _comes_by_rows(item)):
+        _prefetch_all(item, upcoming)
+    _copy_bins(source, at, item, bins)
+    return upcoming
+
+
+@inner
+def _copy_bins(source, at, item, bins):
     runs, count, first, run_step = runs_of(item)
     step, bins_step = item.bin_step, item.bins_step
     if _has_whole_rows(item):
@@ -187,22 +200,21 @@ def take_bins(source, at, item, bins):
 
 
 @inner
-def prefetch_take(item, upcoming):
-    """Have the lines that :func:`take_bins` will read come while the ROI before is worked on."""
+def _prefetch_all(item, upcoming):
     first, stop, step = _lines(item)
     for line in range(upcoming.at + first, upcoming.at + stop, step):
         prefetch_far_ahead(upcoming.values, line, 1)
 
 
 @inner
-def comes_by_rows(item):
-    """Whether :func:`prefetch_row` is better than :func:`prefetch_take`: for many numbers of whole rows."""
+def _comes_by_rows(item):
+    """Whether :func:`prefetch_row` is better than all at once: for many numbers of whole rows."""
     return is_one_run(item) and item.channels * item.pooled_h * item.pooled_w > _AT_ONCE
 
 
 @inner
 def prefetch_row(item, i, upcoming):
     """Have a part of what is upcoming come while row ``i`` of the bins is worked on."""
-    if comes_by_rows(item):
+    if _comes_by_rows(item):
         count = item.channels * item.pooled_w
         prefetch_far_ahead(upcoming.values, upcoming.at + i * count, count)

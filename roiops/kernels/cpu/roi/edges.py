@@ -29,7 +29,7 @@ from ..vector import (
 )
 from . import tables
 from .addresses import shapes_for
-from .bins import Upcoming, comes_by_rows, prefetch_row, prefetch_take, take_bins
+from .bins import Upcoming, prefetch_row, take_bins
 from .chunks import boxes_and_setting, channel_chunks, threads_for
 from .tiles import Tile, bins_at, channel_blocks, empty_tile, item_of, planes_of, read_row, tile_slots
 
@@ -46,11 +46,6 @@ class _Slopes(NamedTuple):
     mean: np.ndarray
     near: np.ndarray
     far: np.ndarray
-
-
-@inner
-def _slopes_of(table):
-    return _Slopes(*pointers_to(table))
 
 
 @inner
@@ -77,14 +72,6 @@ def _axis_table(rules, rois, image, setting, across):
                 near[j] = geometry.edge_slope(rules, axis, k - r * bins, False, pixel)
                 far[j] = geometry.edge_slope(rules, axis, k - r * bins, True, pixel)
     return first, at, mean, near, far
-
-
-@inner
-def _slopes(rules, rois, setting):
-    """``(order, image_at)``, in the order of the ROIs' numbers, and the arrays of the tables of y and x."""
-    image = tables.images_of(rois, setting.images)
-    plan = tables.in_order(image, setting.images)
-    return plan, _axis_table(rules, rois, image, setting, 0) + _axis_table(rules, rois, image, setting, 1)
 
 
 @inner
@@ -211,16 +198,6 @@ def _add_sums(item, r, block, sums, totals):
             totals[block, r, edge] += sums[edge * FIXED_LANES + c]
 
 
-@inner
-def _heads_of(item, shapes, order, place, stop, heads, bins):
-    """Read the head gradient of a ROI; returns where that of the next is."""
-    upcoming = Upcoming(heads, bins_at(item, shapes, order[smaller(place + 1, stop - 1)]))
-    if not comes_by_rows(item):
-        prefetch_take(item, upcoming)
-    take_bins(heads, bins_at(item, shapes, order[place]), item, bins)
-    return upcoming
-
-
 # Blocks of channels that lie last which are read at once, and how many bins ahead they are fetched. Bins are
 # often whole pages apart: line by line, reading them would take twice as long.
 _TOGETHER, _BINS_AHEAD = 16, 2
@@ -272,15 +249,18 @@ def _edges_share(share, heads, data, shapes, plan, slopes, totals):
             _take_blocks(pointer_to(heads), shapes, order[place], first, stop, bins)
         else:
             item = item_of(image * blocks + first, shapes, (1, 1))
-            upcoming = _heads_of(item, shapes, order, place, image_at[image + 1], pointer_to(heads), bins)
+            following = order[smaller(place + 1, image_at[image + 1] - 1)]
+            at, next_at = bins_at(item, shapes, order[place]), bins_at(item, shapes, following)
+            upcoming = take_bins(pointer_to(heads), at, next_at, item, bins, True)
         for block in range(first, stop):
             item = item_of(image * blocks + block, shapes, (1, 1))
             planes = planes_of(item, shapes, pointer_to(data))
             tile = _tile_of(block - first, values, marks, rows, width)
             if run != run_held or image != image_held:
                 empty_tile(tile)
-            y, x, sums = _slopes_of(slopes[:5]), _slopes_of(slopes[5:]), pointer_to(sum_memory)
-            begin, lines = (block - first) * area * FIXED_LANES, pointer_to(line_memory)
+            y, x = _Slopes(*pointers_to(slopes[:5])), _Slopes(*pointers_to(slopes[5:]))
+            lines, sums = pointer_to(line_memory), pointer_to(sum_memory)
+            begin = (block - first) * area * FIXED_LANES
             _add_roi(order[place], item, planes, tile, y, x, lines, bins, begin, upcoming, sums)
             _add_sums(item, order[place], block, sums, totals)
         run_held, image_held = run, image
@@ -288,7 +268,9 @@ def _edges_share(share, heads, data, shapes, plan, slopes, totals):
 
 @inner
 def _all_edges(launcher, parts, rules, setting, shapes, rois, heads, data, totals):
-    plan, slopes = _slopes(rules, rois, setting)
+    image = tables.images_of(rois, setting.images)
+    plan = tables.in_order(image, setting.images)
+    slopes = _axis_table(rules, rois, image, setting, 0) + _axis_table(rules, rois, image, setting, 1)
     _edges_share(launcher, parts, heads, data, shapes, plan, slopes, totals)
 
 
@@ -300,17 +282,13 @@ def backward(grad_out, data, rois, how, accumulate, grad_rois):
     boxes, setting = boxes_and_setting(how, rois, data, grad_out)
     chunks = []
     for head, chunk, _ in channel_chunks([grad_out, data], []):
-        sums = _room_for_sums(chunk, boxes)
+        sums = np.zeros((channel_blocks(chunk.shape[1]), len(boxes), 4), boxes.dtype)
         if sums.size and chunk.size:
             threads = threads_for(head.size + chunk.size)
             call = how.rules, setting, shapes_for(chunk, boxes, head)
             _run.by(threads, boxes.dtype, *call, boxes, head.ravel("K"), chunk.ravel("K"), sums)
         chunks.append(sums)
     _put_gradient(how.rules, setting, chunks, accumulate, grad_rois)
-
-
-def _room_for_sums(data, rois):
-    return np.zeros((channel_blocks(data.shape[1]), len(rois), 4), rois.dtype)
 
 
 def _put_gradient(rules, setting, chunks, accumulate, grad_rois):

@@ -18,11 +18,8 @@ from ...geometry import larger, smaller
 from ...jit import inner, shared
 from ..vector import FIXED_LANES, pointer_to, room
 from .bins import (
-    Upcoming,
-    comes_by_rows,
     nothing_pending,
     prefetch_bins,
-    prefetch_take,
     put_bins,
     stage_bins,
     stream_lines,
@@ -215,13 +212,9 @@ def backward_items(view, rows_of, spread, by_rows=False, are_maxima=False):
             at = bins_at(item, shapes, r)
             place = _next_in_band(place + 1, stop, band, rows, first)
             following = bins_at(item, shapes, r if place == stop else order[place])
-            upcoming = Upcoming(pointer_to(heads), following)
-            if not (by_rows and comes_by_rows(item)):
-                prefetch_take(item, upcoming)
-            take_bins(pointer_to(heads), at, item, bins)
+            upcoming = take_bins(pointer_to(heads), at, following, item, bins, by_rows)
             if are_maxima:
-                prefetch_take(item, Upcoming(pointer_to(argmax), following))
-                take_bins(pointer_to(argmax), at, item, found)
+                take_bins(pointer_to(argmax), at, following, item, found, False)
             spread(r, item, tile, band, y, x, line, bins, (upcoming, found))
 
     @shared

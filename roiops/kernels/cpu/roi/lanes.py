@@ -12,7 +12,7 @@ from . import tables
 from .addresses import backward_kernel, forward_kernel
 from .bins import prefetch_row, stream_row
 from .items import backward_items, forward_items
-from .tiles import add_row, read_row, slot_of
+from .tiles import add_row, read_row, rows_in_band, slot_of
 
 
 @inner
@@ -149,18 +149,13 @@ def _rows_of(r, item, y, x):
 @inner
 def _spread(r, item, tile, band, y, x, line, bins, told):
     """Add the gradient of ROI ``r``, whose head gradient is ``bins``, to a band of rows."""
-    top, bottom = band
     zero = splat(type(bins[0])(0))
     row, columns = r * (item.pooled_h + 1), r * item.pooled_w + item.first_column
     wide = item.stop_column - item.first_column
     low, high, first = x.low[columns], x.high[columns], x.pixel_at[columns]
     for i in range(item.first_row, item.stop_row):
         prefetch_row(item, i, told[0])
-        a, b = y.at[row + i], y.at[row + i + 1]
-        while a < b and y.pixel[a] < top:
-            a += 1
-        while a < b and y.pixel[b - 1] >= bottom:
-            b -= 1
+        a, b = rows_in_band(y.pixel, y.at[row + i], y.at[row + i + 1], band)
         if a == b or low == high:
             continue
         bins_of_row = (i - item.first_row) * wide
@@ -170,7 +165,7 @@ def _spread(r, item, tile, band, y, x, line, bins, told):
                 total = multiply_add(x.weight[k], load(bins, (bins_of_row + x.bin[k]) * FIXED_LANES), total)
             store(line, p * FIXED_LANES, total)
         for k in range(a, b):
-            add_row(tile, y.pixel[k] - top, low, high, y.weight[k], line)
+            add_row(tile, y.pixel[k] - band[0], low, high, y.weight[k], line)
 
 
 BACKWARD = backward_kernel(

@@ -35,7 +35,17 @@ from .bins import runs_of, stream_lines
 from .chunks import threads_for
 from .items import backward_items, first_unit, forward_items
 from .lanes import average_rows
-from .tiles import add_row, bins_at, clear_pixels, item_of, items_of, places_of, planes_of, read_row
+from .tiles import (
+    add_row,
+    bins_at,
+    clear_pixels,
+    item_of,
+    items_of,
+    places_of,
+    planes_of,
+    read_row,
+    rows_in_band,
+)
 
 # Bytes of the planes that are scattered to at a time: what a core's cache holds, yet enough channels to
 # read what they get in runs.
@@ -239,7 +249,7 @@ def _spread(r, item, tile, band, y, x, line, bins, told):
 
     Every sample of a bin is visited, as in the forward pass, and takes the channels whose maximum it was.
     """
-    (top, bottom), (_, where) = band, told
+    _, where = told
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     nothing = splat(type(bins[0])(0))
     wide = item.stop_column - item.first_column
@@ -249,11 +259,7 @@ def _spread(r, item, tile, band, y, x, line, bins, told):
     for i in range(item.first_row, item.stop_row):
         first, at_y = (i - item.first_row) * wide, r * pooled_h + i
         for sample_y in range(y.bin_at[row + i], y.bin_at[row + i + 1]):
-            a, b = y.taps.at[sample_y], y.taps.at[sample_y + 1]
-            while a < b and y.taps.pixel[a] < top:
-                a += 1
-            while a < b and y.taps.pixel[b - 1] >= bottom:
-                b -= 1
+            a, b = rows_in_band(y.taps.pixel, y.taps.at[sample_y], y.taps.at[sample_y + 1], band)
             if a == b or y.number[sample_y] < 0:
                 continue
             for p in range(0, size, FIXED_LANES):
@@ -266,7 +272,7 @@ def _spread(r, item, tile, band, y, x, line, bins, told):
                 for sample_x in range(x.bin_at[column + j], x.bin_at[column + j + 1]):
                     _add_to_line(line, low, x, sample_x, flat_row, gradient, place)
             for k in range(a, b):
-                add_row(tile, y.taps.pixel[k] - top, low, high, y.taps.weight[k], line)
+                add_row(tile, y.taps.pixel[k] - band[0], low, high, y.taps.weight[k], line)
 
 
 def _forward_kernel(build, view, pool):

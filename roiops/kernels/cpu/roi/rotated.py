@@ -40,10 +40,8 @@ class _Bins(NamedTuple):
 @njit
 def _bound(rules, rois, setting):
     """The image of each ROI, -1 for one to be ignored, and how many pixels its bins may read."""
-    image = np.empty(rois.shape[0], np.int64)
-    most = np.zeros(rois.shape[0], np.int64)
+    image, most = tables.images_of(rois, setting.images), tables.zeros(rois.shape[0])
     for r in range(rois.shape[0]):
-        image[r] = geometry.image_of(rois, r, setting.images)
         if image[r] >= 0:
             box = geometry.turned(rules, rois, r, setting)
             tall = wide = 0

@@ -93,13 +93,8 @@ _means, _gradients = _boxes(_put_mean), _boxes(_spread)
 
 
 @shared
-def _share_of_means(share, data, shapes, plan, table, groups, out):
+def _forward(share, data, shapes, plan, table, groups, out, more):
     _means(share, shapes, groups, plan, table, pointer_to(data), pointer_to(out))
-
-
-@inner
-def _forward(launcher, parts, data, shapes, plan, table, groups, out, more):
-    _share_of_means(launcher, parts, data, shapes, plan, table, groups, out)
 
 
 @inner

@@ -307,6 +307,16 @@ def touch_row(tile, slot, low, high):
 
 
 @inner
+def rows_in_band(pixel, first, stop, band):
+    """Those of the entries ``[first, stop)`` of rows in ascending order that are in a band."""
+    while first < stop and pixel[first] < band[0]:
+        first += 1
+    while first < stop and pixel[stop - 1] >= band[1]:
+        stop -= 1
+    return first, stop
+
+
+@inner
 def add_row(tile, slot, low, high, weight, line):
     """Add ``weight`` times a line of the pixels ``low`` to ``high`` to a row."""
     touch_row(tile, slot, low, high)
