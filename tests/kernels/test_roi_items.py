@@ -8,8 +8,6 @@ import pytest
 from roiops.kernels.cpu.roi import items
 from roiops.kernels.cpu.roi.addresses import Shapes
 
-GROUPS = 1, 1
-
 
 def _shapes(images, channels, size=20):
     return Shapes(images, channels, size, size, 0, 5, channels, 7, 7, 1, size * size, 1, 49)
@@ -27,10 +25,10 @@ def test_threads_have_equally_many_rois_and_all_of_them_once(rois, channels, par
     shapes, image_at = _shapes(len(rois), channels), _image_at(rois, ignored=3)
     blocks, done, shares = -(-channels // 16), [], []
     for part in range(parts):
-        begin, end = items._work_of((part, parts, 0), shapes, GROUPS, image_at)
+        begin, end = items._work_of((part, parts, 0), shapes, image_at)
         shares.append(end - begin)
         while begin < end:
-            number, (first, stop) = items._item_at(begin, end, shapes, GROUPS, image_at)
+            number, (first, stop) = items._item_at(begin, end, shapes, image_at)
             done += itertools.product([number], range(first, stop))
             begin += stop - first
     assert done == [
@@ -56,5 +54,5 @@ def test_units_of_images_with_more_rois_are_shared_by_more_threads(rois, parts):
 
 
 def test_a_map_of_few_channels_keeps_several_threads_busy():
-    busy = [items._work_of((part, 8, 0), _shapes(1, 16), GROUPS, _image_at([300], 0)) for part in range(8)]
+    busy = [items._work_of((part, 8, 0), _shapes(1, 16), _image_at([300], 0)) for part in range(8)]
     assert [end - begin for begin, end in busy] == [37, 38, 37, 38, 37, 38, 37, 38]

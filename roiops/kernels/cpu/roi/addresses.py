@@ -45,6 +45,8 @@ class Shapes(NamedTuple):
     plane_step: int  # and from a channel
     bin_step: int  # from a bin of the output to the next
     bins_step: int  # and from a channel
+    groups_h: int = 1  # of bins, each with channels of its own
+    groups_w: int = 1
 
 
 @intrinsic
@@ -106,7 +108,7 @@ class Kernel:
     """A kernel as Python calls it: ``body``, compiled as a function of ``module``.
 
     ``body(launcher, parts, call, shapes, numbers, data, rois, out, argmax)`` does the work. ``call`` is the
-    rules, the setting, the groups, whether to clear or to accumulate, and the limits of maxima. ``numbers``
+    rules, the setting, whether to clear or to accumulate, and the limits of maxima. ``numbers``
     has a number of the computing type and one of the argmax's; of the arrays the body gets the addresses.
     """
 
@@ -142,15 +144,15 @@ def forward_kernel(module, build, run, are_maxima=False):
     @inner
     def forward(launcher, parts, call, shapes, numbers, data, rois, out, argmax):
         data, rois, out, argmax = _arrays_at(shapes, numbers, data, rois, out, argmax)
-        _, setting, groups, clear, limits = call
+        rules, setting, clear, limits = call
         stray = first_stray(rois, setting.images)
         if stray < 0:
-            plan, table = build(launcher, parts, call[:3], rois)
+            plan, table = build(launcher, parts, (rules, setting, shapes), rois)
             if clear:
                 _clear_ignored(plan, shapes, out, 0)
             if are_maxima and argmax.size:
                 _clear_ignored(plan, shapes, argmax, -1)
-            run(launcher, parts, data, shapes, plan, table, groups, out, (limits, argmax))
+            run(launcher, parts, data, shapes, plan, table, out, (limits, argmax))
         return stray
 
     return Kernel(module, forward)
@@ -162,9 +164,9 @@ def backward_kernel(module, build, run):
     @inner
     def backward(launcher, parts, call, shapes, numbers, grad_data, rois, grad_out, argmax):
         grad_data, rois, grad_out, argmax = _arrays_at(shapes, numbers, grad_data, rois, grad_out, argmax)
-        _, _, groups, accumulate, _ = call
-        plan, table = build(launcher, parts, call[:3], rois)
-        run(launcher, parts, grad_out, shapes, plan, table, groups, accumulate, grad_data, argmax)
+        rules, setting, accumulate, _ = call
+        plan, table = build(launcher, parts, (rules, setting, shapes), rois)
+        run(launcher, parts, grad_out, shapes, plan, table, accumulate, grad_data, argmax)
         return np.int64(-1)
 
     return Kernel(module, backward)
@@ -174,10 +176,10 @@ def _steps(shape, channels_last=False):
     return (shape[1], 1) if channels_last else (1, shape[2] * shape[3])
 
 
-def shapes_for(data, rois, out) -> Shapes:
+def shapes_for(data, rois, out, groups=(1, 1)) -> Shapes:
     """The shapes of a map (N, C, H, W), of boxes, and of an output (R, C, H, W), in either layout."""
     steps = *_steps(data.shape, not is_dense(data)), *_steps(out.shape, not is_dense(out))
-    return Shapes(*data.shape, *rois.shape, *out.shape[1:], *steps)
+    return Shapes(*data.shape, *rois.shape, *out.shape[1:], *steps, *groups)
 
 
 def run_forward(kernel, data, rois, how, outputs, clear=True, limits=()):
@@ -188,10 +190,10 @@ def run_forward(kernel, data, rois, how, outputs, clear=True, limits=()):
     """
     rois, setting = boxes_and_setting(how, rois, data, outputs[0])
     groups = geometry.channel_groups(how, *outputs[0].shape[2:])
-    call = how.rules, setting, groups, clear, limits
+    call = how.rules, setting, clear, limits
     threads, stray = threads_for(outputs[0].size), -1
     for chunk, *results, _ in channel_chunks([data], outputs, keep=not clear, planes_only=groups != (1, 1)):
-        stray = kernel(threads, call, shapes_for(chunk, rois, results[0]), chunk, rois, *results)
+        stray = kernel(threads, call, shapes_for(chunk, rois, results[0], groups), chunk, rois, *results)
         if stray >= 0:
             break
     return stray
@@ -203,8 +205,8 @@ def run_backward(kernel, threads, inputs, rois, how, accumulate, grad_data, plan
     groups = geometry.channel_groups(how, *inputs[0].shape[2:])
     planes_only = planes_only or groups != (1, 1)
     for *heads, grad, add in channel_chunks(inputs, [grad_data], accumulate, planes_only=planes_only):
-        call = how.rules, setting, groups, add, ()
-        kernel(threads, call, shapes_for(grad, rois, heads[0]), grad, rois, *heads)
+        call = how.rules, setting, add, ()
+        kernel(threads, call, shapes_for(grad, rois, heads[0], groups), grad, rois, *heads)
 
 
 def prepared(kernels, shapes, dtype, hows, limits=()):
@@ -216,13 +218,14 @@ def prepared(kernels, shapes, dtype, hows, limits=()):
     has one of the ``kernels`` and of ``hows``, :class:`rules.Pooling`.
     """
     data_shape, rois_shape, out_shape = shapes
-    told = Shapes(*data_shape, *rois_shape, *out_shape[1:], *_steps(data_shape), *_steps(out_shape))
+    groups = geometry.channel_groups(hows[0], *out_shape[2:])
+    steps = *_steps(data_shape), *_steps(out_shape)
+    told = Shapes(*data_shape, *rois_shape, *out_shape[1:], *steps, *groups)
     data_size, out_size = int(np.prod(data_shape)), int(np.prod(out_shape))
     if numba.config.DISABLE_JIT or not is_small(data_size + out_size) or not data_size:
         return None
-    groups = geometry.channel_groups(hows[0], *out_shape[2:])
     dtypes, run = (np.dtype(dtype), NOWHERE.dtype), []
     for kernel, how, flags in zip(kernels, hows, ((True, limits), (False, ())), strict=True):
         setting = geometry.setting_of(how, dtypes[0], tuple(data_shape), tuple(out_shape))
-        run.append(kernel.small((how.rules, setting, groups, *flags), told, dtypes))
+        run.append(kernel.small((how.rules, setting, *flags), told, dtypes))
     return run

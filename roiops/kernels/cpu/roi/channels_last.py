@@ -145,7 +145,7 @@ def _row_of_bins(values, image, row, columns, y, x, target, to, channels):
 
 
 @shared(makes_arrays=False)
-def _forward_rois(share, data, shapes, plan, table, groups, out, more):
+def _forward_rois(share, data, shapes, plan, table, out, more):
     """The ROIs of one thread: a map (N, H, W, C) and an output (R, H, W, C), flat."""
     part, parts, _ = share
     order, image_at = plan
@@ -223,7 +223,7 @@ def _spread_row(heads, row, y, rows, x, columns, shapes, grad, image, mine):
 
 
 @shared(makes_arrays=False)
-def _backward_channels(share, heads, shapes, plan, table, groups, accumulate, grad_data, more):
+def _backward_channels(share, heads, shapes, plan, table, accumulate, grad_data, more):
     """The channels of one thread, which it adds up ROI after ROI; it never adds to what is there."""
     part, parts, _ = share
     order, image_at = plan

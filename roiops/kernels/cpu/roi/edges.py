@@ -248,12 +248,12 @@ def _edges_share(share, heads, data, shapes, plan, slopes, totals):
         if together > 1:
             _take_blocks(pointer_to(heads), shapes, order[place], first, stop, bins)
         else:
-            item = item_of(image * blocks + first, shapes, (1, 1))
+            item = item_of(image * blocks + first, shapes)
             following = order[smaller(place + 1, image_at[image + 1] - 1)]
             at, next_at = bins_at(item, shapes, order[place]), bins_at(item, shapes, following)
             upcoming = take_bins(pointer_to(heads), at, next_at, item, bins, True)
         for block in range(first, stop):
-            item = item_of(image * blocks + block, shapes, (1, 1))
+            item = item_of(image * blocks + block, shapes)
             planes = planes_of(item, shapes, pointer_to(data))
             tile = _tile_of(block - first, values, marks, rows, width)
             if run != run_held or image != image_held:

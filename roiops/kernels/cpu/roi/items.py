@@ -82,7 +82,7 @@ def _tile_in(memory, rows, shapes):
 
 
 @inner
-def _work_of(share, shapes, groups, image_at):
+def _work_of(share, shapes, image_at):
     """The work ``[begin, end)`` of a share, counted in ROIs of items: those of the first item, and so on.
 
     So threads have equally much also where images have different numbers of ROIs, and where there are fewer
@@ -90,14 +90,14 @@ def _work_of(share, shapes, groups, image_at):
     """
     part, parts, _ = share
     images = shapes.images
-    work = items_of(shapes, groups) // larger(1, images) * (image_at[images] - image_at[0])
+    work = items_of(shapes) // larger(1, images) * (image_at[images] - image_at[0])
     return part * work // parts, (part + 1) * work // parts
 
 
 @inner
-def _item_at(begin, end, shapes, groups, image_at):
+def _item_at(begin, end, shapes, image_at):
     """The item that work goes on with at ``begin``, and the places of its ROIs before ``end``."""
-    items = items_of(shapes, groups) // shapes.images
+    items = items_of(shapes) // shapes.images
     image = image_of_place(image_at[0] + begin // items, image_at)
     first, stop = image_at[image], image_at[image + 1]
     done = begin - items * (first - image_at[0])
@@ -160,20 +160,20 @@ def forward_items(view, pool, in_any_order=False, are_maxima=False):
         stream_lines(pending, 0, pending.lines)
 
     @shared
-    def share_of_items(share, data, shapes, plan, table, groups, out, more):
+    def share_of_items(share, data, shapes, plan, table, out, more):
         order, image_at = plan
         rows = tile_slots(shapes.height, shapes.width, out.itemsize, in_any_order)
         _, argmax = more
         memory = _memory_for(rows, shapes, out.dtype.type(0), are_maxima, argmax.dtype.type(0))
-        begin, end = _work_of(share, shapes, groups, image_at)
+        begin, end = _work_of(share, shapes, image_at)
         while begin < end:
-            number, places = _item_at(begin, end, shapes, groups, image_at)
+            number, places = _item_at(begin, end, shapes, image_at)
             begin += places[1] - places[0]
-            item = item_of(number, shapes, groups)
+            item = item_of(number, shapes)
             if not has_bins(item):
                 continue
             planes = planes_of(item, shapes, pointer_to(data))
-            next_item = item_of(number + 1, shapes, groups) if begin < end else item
+            next_item = item_of(number + 1, shapes) if begin < end else item
             next_planes = planes_of(next_item, shapes, pointer_to(data))
             tile = _tile_in(memory, rows, shapes)
             empty_tile(tile)
@@ -218,10 +218,10 @@ def backward_items(view, rows_of, spread, by_rows=False, are_maxima=False):
             spread(r, item, tile, band, y, x, line, bins, (upcoming, found))
 
     @shared
-    def share_of_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, argmax):
+    def share_of_bands(share, heads, shapes, plan, table, accumulate, grad_data, argmax):
         part, parts, _ = share
         order, image_at = plan
-        items = items_of(shapes, groups)
+        items = items_of(shapes)
         bands, rows = tile_bands(shapes.height, shapes.width, grad_data.itemsize, parts, items, by_rows)
         place = argmax.dtype.type(0)
         memory = _memory_for(rows, shapes, grad_data.dtype.type(0), are_maxima, place)
@@ -230,7 +230,7 @@ def backward_items(view, rows_of, spread, by_rows=False, are_maxima=False):
         units = items // larger(1, shapes.images) * bands
         begin = first_unit(part, parts, units, shapes, image_at)
         for number in range(begin, first_unit(part + 1, parts, units, shapes, image_at)):
-            item = item_of(number // bands, shapes, groups)
+            item = item_of(number // bands, shapes)
             band = number % bands * shapes.height // bands, (number % bands + 1) * shapes.height // bands
             y, x = view(table)
             first, stop = places_of(item, image_at)

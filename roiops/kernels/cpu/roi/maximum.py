@@ -200,19 +200,19 @@ def _scatter_pixels(item, heads, places, at, next_at, planes, band):
 
 
 @shared(makes_arrays=False)
-def _scatter_bands(share, heads, shapes, plan, table, groups, accumulate, grad_data, argmax):
+def _scatter_bands(share, heads, shapes, plan, table, accumulate, grad_data, argmax):
     """The items of one thread, each a band of rows of some planes, which are scattered to."""
     part, parts, _ = share
     order, image_at = plan
     plane = shapes.height * shapes.width
     block = smaller(_SCATTER_BYTES // (plane * grad_data.itemsize), shapes.out_channels // parts)
     block = larger(_LEAST_BLOCK, block)
-    items = items_of(shapes, groups, block)
+    items = items_of(shapes, block)
     bands = smaller(shapes.height, (parts + items - 1) // larger(1, items))
     units = items // larger(1, shapes.images) * bands
     last = first_unit(part + 1, parts, units, shapes, image_at)
     for number in range(first_unit(part, parts, units, shapes, image_at), last):
-        item = item_of(number // bands, shapes, groups, block)
+        item = item_of(number // bands, shapes, block)
         first = number % bands * shapes.height // bands * shapes.width
         band = first, (number % bands + 1) * shapes.height // bands * shapes.width
         planes = planes_of(item, shapes, pointer_to(grad_data))

@@ -141,7 +141,7 @@ _forward_items = forward_items(_bins_of, _pool, in_any_order=True)
 
 @inner
 def _forward(launcher, parts, shapes, data, plan, table, out, argmax):
-    _forward_items(launcher, parts, data, shapes, plan, table, (1, 1), out, ((), argmax))
+    _forward_items(launcher, parts, data, shapes, plan, table, out, ((), argmax))
 
 
 @inner
@@ -171,7 +171,7 @@ _backward_items = backward_items(_bins_of, _rows_of, _spread)
 
 @inner
 def _backward(launcher, parts, shapes, grad_out, plan, table, accumulate, grad_data, argmax):
-    _backward_items(launcher, parts, grad_out, shapes, plan, table, (1, 1), accumulate, grad_data, argmax)
+    _backward_items(launcher, parts, grad_out, shapes, plan, table, accumulate, grad_data, argmax)
 
 
 _run_forward, _run_backward = Whole(_forward), Whole(_backward)

@@ -15,17 +15,17 @@ from .addresses import backward_kernel, forward_kernel
 
 
 @inner
-def _planes_of_bins(shapes, groups):
+def _planes_of_bins(shapes):
     """Where in an image the plane begins that each bin of the first output channel reads.
 
     Divisions take longer than the few pixels of a bin, so they are done once.
     """
     starts = room(shapes.pooled_h * shapes.pooled_w, np.int64(0))
     for i in range(shapes.pooled_h):
-        group_y = geometry.group_of(i, shapes.pooled_h, groups[0])
+        group_y = geometry.group_of(i, shapes.pooled_h, shapes.groups_h)
         for j in range(shapes.pooled_w):
-            group_x = geometry.group_of(j, shapes.pooled_w, groups[1])
-            channel = geometry.channel_of(0, group_y, group_x, groups[0], groups[1])
+            group_x = geometry.group_of(j, shapes.pooled_w, shapes.groups_w)
+            channel = geometry.channel_of(0, group_y, group_x, shapes.groups_h, shapes.groups_w)
             starts[i * shapes.pooled_w + j] = channel * shapes.plane_step
     return starts
 
@@ -66,13 +66,13 @@ def _boxes(visit):
     """A function that goes through the bins of a share of ROIs; ``visit`` deals with each of a channel."""
 
     @inner
-    def boxes(share, shapes, groups, plan, table, pixels, bins):
+    def boxes(share, shapes, plan, table, pixels, bins):
         order, image_at = plan
         image_size = shapes.in_channels * shapes.height * shapes.width
-        step = groups[0] * groups[1] * shapes.plane_step
+        step = shapes.groups_h * shapes.groups_w * shapes.plane_step
         steps = shapes.width * shapes.pixel_step, shapes.pixel_step
         area = shapes.pooled_h * shapes.pooled_w
-        starts = _planes_of_bins(shapes, groups)
+        starts = _planes_of_bins(shapes)
         y, x = tables.axes_of(table)
         for number in within(share, order.size - image_at[0]):
             place = image_at[0] + number
@@ -93,16 +93,16 @@ _means, _gradients = _boxes(_put_mean), _boxes(_spread)
 
 
 @shared
-def _forward(share, data, shapes, plan, table, groups, out, more):
-    _means(share, shapes, groups, plan, table, pointer_to(data), pointer_to(out))
+def _forward(share, data, shapes, plan, table, out, more):
+    _means(share, shapes, plan, table, pointer_to(data), pointer_to(out))
 
 
 @inner
-def _backward(launcher, parts, heads, shapes, plan, table, groups, accumulate, grad_data, more):
+def _backward(launcher, parts, heads, shapes, plan, table, accumulate, grad_data, more):
     if not accumulate:
         for p in range(grad_data.size):
             grad_data[p] = 0
-    _gradients((0, 1, 0), shapes, groups, plan, table, pointer_to(grad_data), pointer_to(heads))
+    _gradients((0, 1, 0), shapes, plan, table, pointer_to(grad_data), pointer_to(heads))
 
 
 FORWARD = forward_kernel(__name__, _build, _forward)

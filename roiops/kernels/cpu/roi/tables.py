@@ -262,7 +262,7 @@ def _fill(share, rules, rois, setting, image, start_y, start_x, table, top):
                 top[r] = span(y, row, bins)[0]
 
 
-# What makes the tables of a call is given its rules, setting and groups: see :class:`addresses.Kernel`.
+# What makes the tables of a call is given its rules, setting and shapes: see :class:`addresses.Kernel`.
 # ``rois`` have the computing type, as the setting has.
 
 
@@ -298,9 +298,9 @@ def build(launcher, parts, call, rois):
 @inner
 def build_turned(launcher, parts, call, rois):
     """``(order, image_at)`` and the tables that gradients of means read: that of x is turned."""
-    _, setting, groups = call
+    _, setting, shapes = call
     plan, (at_y, at_x, pixel, weight) = build(launcher, parts, call, rois)
-    columns = turned((at_x, pixel, weight), rois.shape[0], setting.pooled_w, groups[1])
+    columns = turned((at_x, pixel, weight), rois.shape[0], setting.pooled_w, shapes.groups_w)
     return plan, (at_y, pixel, weight, *columns)
 
 

@@ -81,15 +81,15 @@ def channel_blocks(channels, block=FIXED_LANES):
 
 
 @inner
-def items_of(shapes, groups, block=FIXED_LANES):
+def items_of(shapes, block=FIXED_LANES):
     """How many items there are."""
-    return shapes.images * channel_blocks(shapes.out_channels, block) * groups[0] * groups[1]
+    return shapes.images * channel_blocks(shapes.out_channels, block) * shapes.groups_h * shapes.groups_w
 
 
 @inner
-def item_of(number, shapes, groups, block=FIXED_LANES):
+def item_of(number, shapes, block=FIXED_LANES):
     """Item ``number`` of all: the groups run fastest, because their bins share cache lines of the output."""
-    groups_h, groups_w = groups
+    groups_h, groups_w = shapes.groups_h, shapes.groups_w
     group_x, rest = number % groups_w, number // groups_w
     group_y, rest = rest % groups_h, rest // groups_h
     blocks = channel_blocks(shapes.out_channels, block)

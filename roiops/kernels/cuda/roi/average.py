@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from ... import geometry
+from ...geometry import smaller
 from ...jit import njit
 from ...rules import CORNERS_YX_NORMALISED, SAME_CHANNEL
 from ..lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
@@ -35,7 +36,7 @@ from ..runtime import (
     quad_at,
 )
 from . import tiles
-from .tiles import bin_pixels, quads_up_to, smaller
+from .tiles import bin_pixels, quads_up_to
 
 # Pixels of a row whose loads a thread has under way at a time.
 _COLUMNS = 4

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from ... import geometry
+from ...geometry import smaller
 from ...jit import njit
 from ...rules import MEAN_OF_VALID
 from ..lanes import THREAD_LANES, lanes_for, layout_of, quads_of
@@ -21,7 +22,7 @@ from ..number import computing, kind_of
 from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
 from . import tiles
 from .average import rois_of, setting_of
-from .tiles import add_up, bin_pixels, quads_up_to, smaller
+from .tiles import add_up, bin_pixels, quads_up_to
 
 
 @njit

@@ -21,13 +21,14 @@ import numpy as np
 
 from ....errors import DeviceError
 from ... import geometry
+from ...geometry import smaller
 from ...rules import MAX_INVALID_IS_ZERO, PIXELS, SAME_CHANNEL
 from ..lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
 from ..number import computing, kind_of
 from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
 from . import tiles
 from .average import rois_of, setting_of
-from .tiles import bin_pixels, smaller
+from .tiles import bin_pixels
 
 # What a sample is on an axis: not valid, valid but clear of all pixels, or a mean of pixels.
 INVALID, CLEAR, READ = range(3)

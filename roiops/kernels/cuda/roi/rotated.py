@@ -14,13 +14,13 @@ import numba
 import numpy as np
 
 from ... import geometry
+from ...geometry import smaller
 from ...jit import njit
 from ..lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from ..number import computing, kind_of
 from ..runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from . import tiles
 from .average import rois_of, setting_of
-from .tiles import smaller
 
 
 @functools.cache

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....errors import DeviceError
 from ... import geometry
+from ...geometry import smaller
 from ...jit import njit
 from ...rules import CORNERS
 from ..lanes import divided
@@ -65,11 +66,6 @@ class Lists(NamedTuple):
     pixels: object  # see :class:`Boxes`
     order: object
     image_at: object
-
-
-@njit
-def smaller(a, b):
-    return a if a < b else b
 
 
 @njit
