@@ -215,11 +215,18 @@ def edge_scale(rules, scale, extent):
 
 
 @inner
+def edge_column(rules, across):
+    """The column of a box's near edge on the x axis if ``across`` is 1, on the y axis if it is 0.
+
+    That of the far edge is the next but one.
+    """
+    return 1 + across if rules.boxes == CORNERS_YX_NORMALISED else 2 - across
+
+
+@inner
 def box_axis(rules, rois, r, setting, across):
     """Row ``r`` of ``rois`` on the x axis if ``across`` is 1, on the y axis if it is 0."""
-    near = 2 - across
-    if rules.boxes == CORNERS_YX_NORMALISED:
-        near = 1 + across
+    near = edge_column(rules, across)
     bins = setting.pooled_w if across else setting.pooled_h
     ratio = setting.ratio_x if across else setting.ratio_y
     extent = setting.width if across else setting.height
@@ -679,6 +686,12 @@ def level_of(levels, rois, r):
 
 
 @inner
+def classes_of(trans):
+    """How many classes have displacements of their own."""
+    return trans.shape[1] // 2 if trans.shape[1] > 0 else 1
+
+
+@inner
 def moved_by(displacement, deviation, length):
     """By how many feature pixels a bin of a box of this length moves."""
     return (displacement * deviation) * length
@@ -751,8 +764,7 @@ def turned(rules, rois, r, setting):
     unmoved = type(cosine)(0)
     v = Axis(start_y, length_y, setting.pooled_h, setting.ratio_y, setting.height, unmoved)
     u = Axis(start_x, length_x, setting.pooled_w, setting.ratio_x, setting.width, unmoved)
-    low_v, high_v, low_u, high_u = reach
-    return Turned(v, u, cosine, sine, centre_y, centre_x, low_v, high_v, low_u, high_u)
+    return Turned(v, u, cosine, sine, centre_y, centre_x, *reach)
 
 
 @inner

@@ -118,7 +118,7 @@ def _each_bin(visit, has_slopes=False):
         n = geometry.image_of(rois, r, setting.images)
         if n < 0:
             return False
-        of_class = arrays[0].shape[1] // max(1, trans.shape[1] // 2)
+        of_class = arrays[0].shape[1] // geometry.classes_of(trans)
         box_y, box_x = geometry.box_axes(rules, rois, r, setting)
         for_y, for_x = _taps_memory(rules, box_y, data), _taps_memory(rules, box_x, data)
         for_slopes = for_y, for_x
@@ -209,7 +209,7 @@ def _call(rois, trans, how, data, out):
 
 def _by_class(trans, images, results):
     """``(class, trans, images, results)``: all at once if the arrays are dense, else class by class."""
-    classes = max(1, trans.shape[1] // 2)
+    classes = geometry.classes_of(trans)
     if is_dense(images) and is_dense(results):
         yield slice(None), trans, images, results
         return

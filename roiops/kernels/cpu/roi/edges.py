@@ -14,7 +14,6 @@ import numpy as np
 from ... import geometry
 from ...geometry import larger, smaller
 from ...jit import Whole, inner, njit, shared
-from ...rules import CORNERS_YX_NORMALISED
 from ..vector import (
     FIXED_LANES,
     load,
@@ -288,15 +287,9 @@ def backward(grad_out, data, rois, how, accumulate, grad_rois):
             call = how.rules, setting, shapes_for(chunk, boxes, head)
             _run.by(threads, boxes.dtype, *call, boxes, head.ravel("K"), chunk.ravel("K"), sums)
         chunks.append(sums)
-    _put_gradient(how.rules, setting, chunks, accumulate, grad_rois)
-
-
-def _put_gradient(rules, setting, chunks, accumulate, grad_rois):
-    """Write, or add, what the blocks of channels of each chunk have added up."""
-    near_y = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2
-    columns = [near_y, near_y + 2, 3 - near_y, 5 - near_y]
-    scales = [geometry.edge_scale(rules, setting.scale, n) for n in (setting.height, setting.width)]
-    total = np.zeros(grad_rois.shape, setting.scale.dtype)
+    columns = [geometry.edge_column(how.rules, across) + far for across in (0, 1) for far in (0, 2)]
+    scales = [geometry.edge_scale(how.rules, setting.scale, n) for n in (setting.height, setting.width)]
+    total = np.zeros(grad_rois.shape, boxes.dtype)
     for sums in chunks:
         total[:, columns] += sums.sum(axis=0) * np.repeat(scales, 2).astype(total.dtype)
     if accumulate:

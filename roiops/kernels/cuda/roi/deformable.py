@@ -26,12 +26,6 @@ from .tiles import add_up, bin_pixels, quads_up_to
 
 
 @njit
-def _classes(trans):
-    """How many classes have displacements of their own."""
-    return trans.shape[1] // 2 if trans.shape[1] > 0 else 1
-
-
-@njit
 def _counted(rules, axis, i):
     """What the sum over a bin's samples on one axis is divided by; 0 if there is nothing to divide."""
     first, stop, count = geometry.bin_grid(rules, axis, i)
@@ -71,7 +65,7 @@ def forward_kernel(rules, name, layout):
         total = cuda.local.array(THREAD_LANES, shared)
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         area = pooled_h * pooled_w
-        classes = _classes(trans)
+        classes = geometry.classes_of(trans)
         of_class = channels // classes
         quads = (of_class + THREAD_LANES - 1) // THREAD_LANES
         for unit in range(cuda.grid(1), rois.shape[0] * classes * area * quads, cuda.gridsize(1)):
@@ -94,7 +88,7 @@ def forward_kernel(rules, name, layout):
 def _boxes_kernel(rules):
     @kernel()
     def deformable_boxes(rois, trans, setting, deviation, image_of, pixels):
-        classes, pooled_h, pooled_w = _classes(trans), setting.pooled_h, setting.pooled_w
+        classes, pooled_h, pooled_w = geometry.classes_of(trans), setting.pooled_h, setting.pooled_w
         for r in range(cuda.grid(1), rois.shape[0], cuda.gridsize(1)):
             n = geometry.image_of(rois, r, setting.images)
             top, bottom, left, right = setting.height, 0, setting.width, 0
@@ -233,7 +227,7 @@ def data_kernel(rules, name, accumulate, sizes):
         total = cuda.local.array(slab, shared)
         memory = _Bins(class_of, i_of, j_of, moved_y, moved_x), y_weight, x_weight, head
         thread = cuda.threadIdx.x
-        of_class = channels // _classes(trans)
+        of_class = channels // geometry.classes_of(trans)
         for item in range(cuda.blockIdx.x, items, cuda.gridDim.x):
             tile = place_of(item, channels, (groups, groups), setting)
             of_tile = bins_of_tile(tile, setting, groups, channels, of_class)
@@ -312,7 +306,7 @@ def trans_kernel(rules, name, accumulate, sizes):
         pooled_h, pooled_w = setting.pooled_h, setting.pooled_w
         first_i, stop_i = geometry.bins_of(part // trans.shape[3], pooled_h, trans.shape[2])
         first_j, stop_j = geometry.bins_of(part % trans.shape[3], pooled_w, trans.shape[3])
-        wide, of_class = stop_j - first_j, channels // _classes(trans)
+        wide, of_class = stop_j - first_j, channels // geometry.classes_of(trans)
         bins = (stop_i - first_i) * wide
         sum_y, sum_x = real(0), real(0)
         for unit in range(lane, bins * of_class, lanes):
@@ -335,7 +329,7 @@ def trans_kernel(rules, name, accumulate, sizes):
         sum_y = cuda.shared.array(threads, shared)
         sum_x = cuda.shared.array(threads, shared)
         inputs = heads, data, strides, trans, deviation, groups, channels
-        classes, parts = _classes(trans), trans.shape[2] * trans.shape[3]
+        classes, parts = geometry.classes_of(trans), trans.shape[2] * trans.shape[3]
         at_once = smaller(parts, threads)
         lane, lanes = cuda.threadIdx.x // at_once, threads // at_once
         thread, turns = cuda.threadIdx.x, (parts + at_once - 1) // at_once
@@ -381,7 +375,7 @@ def forward(data, rois, trans, how, out):
     name = kind_of(data.dtype)
     count, channels, pooled_h, pooled_w = out.shape
     elements, strides = flat_view(data)
-    classes = max(trans.shape[1] // 2, 1)
+    classes = geometry.classes_of(trans)
     units = count * pooled_h * pooled_w * classes * quads_of(channels // classes)
     layout = layout_of(elements, strides, channels // classes, groups * groups)
     call = _call(rois, trans, how, name, data, out)

@@ -11,7 +11,6 @@ import functools
 import numpy as np
 
 from ... import geometry
-from ...rules import CORNERS_YX_NORMALISED
 from ..number import computing, kind_of
 from ..runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from . import tiles
@@ -50,7 +49,6 @@ def _derivative(rules, name):
 def edges_kernel(rules, name, accumulate, sizes):
     real, shared, read, _ = computing(name)
     derivative, threads = _derivative(rules, name), sizes.threads
-    first_column = 1 if rules.boxes == CORNERS_YX_NORMALISED else 2  # of the near y edge
 
     @kernel()
     def box_edges(heads, data, strides, rois, setting, channels, grad):
@@ -74,12 +72,10 @@ def edges_kernel(rules, name, accumulate, sizes):
             add_up(sums, thread, threads, 1)
             if thread == 0:
                 column, scale = 0, real(0)
-                if edge < 2:
-                    column = first_column + 2 * edge
-                    scale = geometry.edge_scale(rules, setting.scale, setting.height)
-                elif edge < 4:
-                    column = 3 - first_column + 2 * (edge - 2)
-                    scale = geometry.edge_scale(rules, setting.scale, setting.width)
+                if edge < 4:
+                    column = geometry.edge_column(rules, edge // 2) + 2 * (edge % 2)
+                    extent = setting.height if edge < 2 else setting.width
+                    scale = geometry.edge_scale(rules, setting.scale, extent)
                 value = sums[0] * scale if edge < 4 else real(0)
                 at = np.uint64(r * 5 + column)
                 if accumulate:
