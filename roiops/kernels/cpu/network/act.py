@@ -31,17 +31,12 @@ def forward(kind, data, out):
         np.tanh(data, out=out)
     elif kind == "sigmoid":
         bind(kind, data, out)()
+    elif kind == "softrelu" and data.dtype == np.float32:
+        curves.evaluate(curves.SOFTRELU, data, out)
     elif kind == "softrelu":
-        _softrelu(data, out)
+        np.logaddexp(data, data.dtype.type(0), out=out)
     else:
         np.divide(data, 1 + np.abs(data), out=out)
-
-
-def _softrelu(data, out):
-    if data.dtype == np.float32:
-        curves.evaluate(curves.SOFTRELU, data, out)
-    else:
-        np.logaddexp(data, data.dtype.type(0), out=out)
 
 
 def _relu(data, out):

@@ -75,10 +75,8 @@ def _largest(row, scale, buffer):
     if whole:
         tops, others = splat(top), splat(top)
         for i in range(0, whole, 2 * FIXED_LANES):
-            values, beside = (
-                scaled(scale, load(pointer_to(row), i)),
-                scaled(scale, load(pointer_to(row), i + FIXED_LANES)),
-            )
+            values = scaled(scale, load(pointer_to(row), i))
+            beside = scaled(scale, load(pointer_to(row), i + FIXED_LANES))
             tops = select(greater(values, tops), values, tops)
             others = select(greater(beside, others), beside, others)
         tops = select(greater(others, tops), others, tops)

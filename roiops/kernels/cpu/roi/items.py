@@ -124,14 +124,14 @@ def first_unit(part, parts, units, shapes, image_at):
     return images * units
 
 
-def forward_items(view, pool, in_any_order=False, are_maxima=False):
+def forward_items(view, pool, by_rows=False, in_any_order=False, are_maxima=False):
     """The forward loop, as :func:`jit.shared` makes it of a loop.
 
     ``view(table)`` makes the tables readable. ``pool(r, item, planes, tile, y, x, line, bins, told)``
-    computes the bins of ROI ``r``, with the channels last. It is told what is pending of the ROI before it,
-    which it writes, where the argmax goes, and the limits. ``in_any_order`` says that it does not read the
-    rows of the map from top to bottom. ``plan`` is ``(order, image_at)``, and ``more`` the limits of maxima,
-    and their argmax or an empty array.
+    computes the bins of ROI ``r``, with the channels last. It is told where the argmax goes, the limits, and
+    what is pending of the ROI before it, which it writes itself if that is done ``by_rows``. ``in_any_order``
+    says that it does not read the rows of the map from top to bottom. ``plan`` is ``(order, image_at)``, and
+    ``more`` the limits of maxima, and their argmax or an empty array.
     """
 
     @inner(makes_arrays=False)
@@ -150,7 +150,9 @@ def forward_items(view, pool, in_any_order=False, are_maxima=False):
             prefetch_bins(item, target, to)
             if are_maxima and argmax.size:
                 prefetch_bins(item, target_of_found, to)
-            pool(order[place], item, planes, tile, y, x, line, bins, (pending, found, limits))
+            if not by_rows:
+                stream_lines(pending, 0, pending.lines)
+            pool(order[place], item, planes, tile, y, x, line, bins, (found, limits, pending))
             if are_maxima and argmax.size:
                 write_bins(found, item, target_of_found, to)
             if target.past_caches:

@@ -119,7 +119,7 @@ def pool(r, item, planes, tile, y, x, line, bins, told):
     each = _pixels_of_each(x, column, wide)
     to = 0
     for i in range(item.first_row, item.stop_row):
-        stream_row(told[0], i, item.pooled_h)
+        stream_row(told[2], i, item.pooled_h)
         a, b = y.at[row + i], y.at[row + i + 1]
         if a == b or low == high:
             for p in range(to, to + wide * FIXED_LANES, FIXED_LANES):
@@ -137,7 +137,7 @@ def pool(r, item, planes, tile, y, x, line, bins, told):
         to += wide * FIXED_LANES
 
 
-FORWARD = forward_kernel(__name__, tables.build, forward_items(tables.axes_of, pool))
+FORWARD = forward_kernel(__name__, tables.build, forward_items(tables.axes_of, pool, by_rows=True))
 
 
 @inner

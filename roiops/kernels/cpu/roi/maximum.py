@@ -31,7 +31,7 @@ from ..vector import (
 )
 from . import tables
 from .addresses import backward_kernel, forward_kernel, prepared, run_backward, run_forward
-from .bins import runs_of, stream_lines
+from .bins import runs_of
 from .chunks import threads_for
 from .items import backward_items, first_unit, forward_items
 from .lanes import average_rows
@@ -67,8 +67,7 @@ def _start_bin(values, value, where, at):
 @inner
 def _max_of_pixels(r, item, planes, tile, y, x, line, values, told):
     """The maxima of ROI ``r`` over integer bins."""
-    pending, where, (empty, lowest) = told
-    stream_lines(pending, 0, pending.lines)
+    where, (empty, lowest), _ = told
     wide = item.stop_column - item.first_column
     entry, column = r * (item.pooled_h + 1), r * (item.pooled_w + 1) + item.first_column
     low, high = tables.span(x, column, wide)
@@ -118,8 +117,7 @@ def _value_of_line(line, low, taps, sample, nothing):
 @inner
 def _max_of_samples(r, item, planes, tile, y, x, line, values, told):
     """The maxima of ROI ``r`` over interpolated samples."""
-    pending, where, (empty, lowest) = told
-    stream_lines(pending, 0, pending.lines)
+    where, (empty, lowest), _ = told
     pooled_h, pooled_w = item.pooled_h, item.pooled_w
     wide = item.stop_column - item.first_column
     low, high = x.low[r], x.high[r]

@@ -16,7 +16,6 @@ from ...shares import within
 from ..vector import FIXED_LANES, load, multiply_add, pointer_to, splat, store
 from . import tables
 from .addresses import NOWHERE, shapes_for
-from .bins import stream_lines
 from .chunks import boxes_and_setting, channel_chunks, threads_for
 from .items import backward_items, forward_items
 from .tiles import read_row, touch_row
@@ -120,7 +119,6 @@ def _bins_of(table):
 def _pool(r, item, planes, tile, taps, _, line, bins, told):
     """The means of ROI ``r``, in ``bins``."""
     zero = splat(type(bins[0])(0))
-    stream_lines(told[0], 0, told[0].lines)
     kept = tile.slots >= planes.height  # all that is read stays in the tile
     if kept and taps.box[r, 2] < taps.box[r, 3]:
         for y in range(taps.box[r, 0], taps.box[r, 1]):
