@@ -13,6 +13,7 @@ import numpy as np
 
 from ...geometry import smaller
 from ...jit import inner, shared
+from ...shares import within
 from ..vector import (
     FIXED_LANES,
     load,
@@ -147,13 +148,12 @@ def _row_of_bins(values, image, row, columns, y, x, target, to, channels):
 @shared(makes_arrays=False)
 def _forward_rois(share, data, shapes, plan, table, out, more):
     """The ROIs of one thread: a map (N, H, W, C) and an output (R, H, W, C), flat."""
-    part, parts, _ = share
     order, image_at = plan
     channels, pooled_h, pooled_w = shapes.out_channels, shapes.pooled_h, shapes.pooled_w
     past_caches = out.size * out.itemsize > CACHED_BYTES and out.ctypes.data % out.itemsize == 0
     row_size = shapes.width * channels
-    count = order.size - image_at[0]
-    for place in range(image_at[0] + part * count // parts, image_at[0] + (part + 1) * count // parts):
+    for number in within(share, order.size - image_at[0]):
+        place = image_at[0] + number
         r, image = order[place], tables.image_of_place(place, image_at)
         y, x = tables.axes_of(table)
         target = pointer_to(out), out.ctypes.data // out.itemsize, past_caches

@@ -14,6 +14,7 @@ import numpy as np
 from ... import geometry
 from ...geometry import larger, smaller
 from ...jit import Whole, inner, njit, shared
+from ...shares import within
 from ..vector import (
     FIXED_LANES,
     load,
@@ -227,7 +228,6 @@ def _tile_of(block, values, marks, rows, width):
 @shared
 def _edges_share(share, heads, data, shapes, plan, slopes, totals):
     """A thread has some blocks of channels of some ROIs; where these lie last, several at a time."""
-    part, parts, _ = share
     order, image_at = plan
     number, area, width = data.dtype.type(0), shapes.pooled_h * shapes.pooled_w, shapes.width
     together = _TOGETHER if shapes.bin_step > 1 else 1
@@ -239,7 +239,7 @@ def _edges_share(share, heads, data, shapes, plan, slopes, totals):
     blocks, count = channel_blocks(shapes.out_channels), order.size - image_at[0]
     runs = (blocks + together - 1) // together
     run_held = image_held = np.int64(-1)
-    for k in range(part * runs * count // parts, (part + 1) * runs * count // parts):
+    for k in within(share, runs * count):
         run, place = k // count, image_at[0] + k % count
         image, first = tables.image_of_place(place, image_at), run * together
         stop, bins = smaller(first + together, blocks), pointer_to(bin_memory)

@@ -8,6 +8,7 @@ from numba import types
 from ... import geometry
 from ...jit import inner, separate, shared
 from ...rules import MAX_INVALID_IS_ZERO, PIXELS
+from ...shares import within
 from ..vector import pointers_to, room
 
 
@@ -246,11 +247,10 @@ def _most_taps(rules, rois, image, setting, across, first):
 
 @shared(makes_arrays=False)
 def _fill(share, rules, rois, setting, image, start_y, start_x, table, top):
-    part, parts, _ = share
     y, x = axes_of(table)
     for across in range(2):
         filled, start, bins = (x, start_x, setting.pooled_w) if across else (y, start_y, setting.pooled_h)
-        for r in range(part * image.size // parts, (part + 1) * image.size // parts):
+        for r in within(share, image.size):
             row = r * (bins + 1)
             if image[r] >= 0:
                 axis = geometry.box_axis(rules, rois, r, setting, across)

@@ -202,24 +202,23 @@ def forward(data, rois, how, out, clear=True):
     sizes, name = tiles.SIZES, kind_of(data.dtype)
     groups = geometry.channel_groups(how, *out.shape[2:])
     count, channels = out.shape[:2]
-    setting = setting_of(how, name, data, out)
     elements, strides = flat_view(data)
     slabs, threads = _cut(count, out.shape[2] * out.shape[3], quads_of(channels), sizes)
     layout = layout_of(elements, strides, channels, groups[0] * groups[1])
     with flat_output(out) as target:
         pool = forward_kernel(how.rules, name, layout, sizes, clear)
-        inputs = elements, strides, rois_of(rois, name), setting, groups
+        inputs = elements, strides, *boxes_and_setting(how, rois, name, data, out), groups
         launch(pool, count * slabs, threads, *inputs, slabs, channels, target)
-
-
-def setting_of(how, name, data, out):
-    """The :class:`geometry.Setting` that kernels for ``name`` are given."""
-    return geometry.setting_of(how, computing(name).real, data.shape, out.shape)
 
 
 def rois_of(rois, name):
     """``rois`` in the type that kernels for ``name`` compute with."""
     return contiguous(rois, computing(name).real)
+
+
+def boxes_and_setting(how, rois, name, data, out):
+    """``rois`` as :func:`rois_of` gives them, and the :class:`geometry.Setting` of the call."""
+    return rois_of(rois, name), geometry.setting_of(how, computing(name).real, data.shape, out.shape)
 
 
 # -- gradient --------------------------------------------------------------------------------------------
@@ -584,7 +583,7 @@ def backward(grad_out, rois, how, accumulate, grad_data):
     count, channels, pooled_h, pooled_w = grad_out.shape
     _, _, height, width = grad_data.shape
     groups = geometry.channel_groups(how, pooled_h, pooled_w)
-    rois, setting = rois_of(rois, name), setting_of(how, name, grad_data, grad_out)
+    rois, setting = boxes_and_setting(how, rois, name, grad_data, grad_out)
     heads = contiguous(grad_out).reshape(-1)
     grouped = how.rules.channels != SAME_CHANNEL
     if not grouped:

@@ -21,7 +21,7 @@ from ..lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from ..number import computing, kind_of
 from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
 from . import tiles
-from .average import rois_of, setting_of
+from .average import boxes_and_setting
 from .tiles import add_up, bin_pixels, quads_up_to
 
 
@@ -363,8 +363,8 @@ def _call(rois, trans, how, name, data, out):
     real = computing(name).real
     if trans.size == 0:
         trans = empty(trans.shape, real, device_of(rois))  # it may be on the host: there is nothing in it
-    setting, deviation = setting_of(how, name, data, out), geometry.scale_of(how.rules, how.deviation, real)
-    return rois_of(rois, name), contiguous(trans, real), setting, deviation
+    rois, setting = boxes_and_setting(how, rois, name, data, out)
+    return rois, contiguous(trans, real), setting, geometry.scale_of(how.rules, how.deviation, real)
 
 
 def forward(data, rois, trans, how, out):

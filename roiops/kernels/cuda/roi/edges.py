@@ -14,7 +14,7 @@ from ... import geometry
 from ..number import computing, kind_of
 from ..runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from . import tiles
-from .average import rois_of, setting_of
+from .average import boxes_and_setting
 from .tiles import add_up
 
 
@@ -94,8 +94,8 @@ def backward(grad_out, data, rois, how, accumulate, grad_rois):
     elements, strides = flat_view(data)
     with flat_output(grad_rois) as target:
         derive = edges_kernel(how.rules, name, bool(accumulate), sizes)
-        setting = setting_of(how, name, data, grad_out)
-        inputs = contiguous(grad_out).reshape(-1), elements, strides, rois_of(rois, name), setting
+        boxes = boxes_and_setting(how, rois, name, data, grad_out)
+        inputs = contiguous(grad_out).reshape(-1), elements, strides, *boxes
         launch(derive, grad_rois.size, sizes.threads, *inputs, grad_out.shape[1], target)
 
 
@@ -126,6 +126,6 @@ def fill_outside(value, data, rois, how, out):
     name = kind_of(out.dtype)
     units = out.shape[0] * out.shape[2] * out.shape[3]
     with flat_output(out) as target:
-        setting = setting_of(how, name, data, out)
-        inputs = rois_of(rois, name), setting, out.shape[1], computing(name).real(value)
+        boxes = boxes_and_setting(how, rois, name, data, out)
+        inputs = *boxes, out.shape[1], computing(name).real(value)
         tiles.launch_each(outside_kernel(how.rules, name), units, *inputs, target)

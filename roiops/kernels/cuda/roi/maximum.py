@@ -27,7 +27,7 @@ from ..lanes import THREAD_LANES, divided, lanes_for, layout_of, quads_of
 from ..number import computing, kind_of
 from ..runtime import QUAD, contiguous, cuda, device, device_of, empty, flat_output, flat_view, kernel, launch
 from . import tiles
-from .average import rois_of, setting_of
+from .average import boxes_and_setting
 from .tiles import bin_pixels
 
 # What a sample is on an axis: not valid, valid but clear of all pixels, or a mean of pixels.
@@ -274,8 +274,8 @@ def forward(data, rois, how, lowest, out, argmax=None):
     argmax = argmax if keep else empty((0,), np.int32, device_of(data))
     with flat_output(out) as target, flat_output(argmax) as places:
         pool = forward_kernel(how.rules, name, layout, sizes, tabled, keep)
-        setting, lowest = setting_of(how, name, data, out), computing(name).real(lowest)
-        inputs = elements, strides, rois_of(rois, name), setting, groups
+        lowest = computing(name).real(lowest)
+        inputs = elements, strides, *boxes_and_setting(how, rois, name, data, out), groups
         launch(pool, count * slabs, sizes.threads, *inputs, slabs, channels, lowest, target, places)
 
 
@@ -531,7 +531,7 @@ def backward(grad_out, argmax, rois, how, accumulate, grad_data):
             f"gpu: the gradient of maxima of {pooled_h} x {pooled_w} bins, of a map {width} wide"
         )
     groups = geometry.channel_groups(how, pooled_h, pooled_w)
-    rois, setting = rois_of(rois, name), setting_of(how, name, grad_data, grad_out)
+    rois, setting = boxes_and_setting(how, rois, name, grad_data, grad_out)
     bins = count * (pooled_h + pooled_w)
     spans = empty((bins, 2), np.int32, device_of(grad_data))
     tiles.launch_each(spans_kernel(how.rules), bins, rois, setting, spans)

@@ -20,7 +20,7 @@ from ..lanes import THREAD_LANES, lanes_for, layout_of, quads_of
 from ..number import computing, kind_of
 from ..runtime import contiguous, cuda, device, flat_output, flat_view, kernel, launch
 from . import tiles
-from .average import rois_of, setting_of
+from .average import boxes_and_setting
 
 
 @functools.cache
@@ -75,7 +75,7 @@ def forward(data, rois, how, out):
     units = count * pooled_h * pooled_w * quads_of(channels)
     layout = layout_of(elements, strides, channels)
     with flat_output(out) as target:
-        inputs = elements, strides, rois_of(rois, name), setting_of(how, name, data, out)
+        inputs = elements, strides, *boxes_and_setting(how, rois, name, data, out)
         tiles.launch_each(forward_kernel(how.rules, name, layout), units, *inputs, channels, target)
 
 
@@ -233,7 +233,7 @@ def backward(grad_out, rois, how, accumulate, grad_data):
         return
     sizes, name = tiles.SIZES, kind_of(grad_data.dtype)
     channels = grad_out.shape[1]
-    rois, setting = rois_of(rois, name), setting_of(how, name, grad_data, grad_out)
+    rois, setting = boxes_and_setting(how, rois, name, grad_data, grad_out)
     lists = tiles.lists_by(_boxes_kernel(how.rules, name), setting.images, rois, setting)
     items = tiles.items_of(setting, channels, (1, 1), sizes.channels, sizes)
     with flat_output(grad_data) as target:
