@@ -142,7 +142,15 @@ WHOLE_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES + FILTERS + WHOLE_ROWS, ids=str)
+#: More filters than terms, and so many tiles that they are wide; the last ones hold 10 to 12 vectors.
+WIDE_TILES = [
+    (2, 1, 41, 101, 33, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (1, 3, 90, 203, 36, (3, 3), (2, 2), (1, 1), (0, 0), 1),
+    (1, 2, 70, 151, 20, (3, 1), (1, 1), (1, 1), (0, 0), 2),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES + FILTERS + WHOLE_ROWS + WIDE_TILES, ids=str)
 @pytest.mark.parametrize("way", [conv_shifted.Shifted, conv_filters.ByFilters])
 def test_any_window(way, shape):
     batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape
@@ -151,10 +159,23 @@ def test_any_window(way, shape):
     check_finished(way, data, weight, window, groups, expected(data, weight, window, groups), 1e-6)
 
 
+@pytest.mark.parametrize("shape", SHAPES + WHOLE_ROWS + WIDE_TILES, ids=str)
+def test_rows_apart(shape, monkeypatch):
+    """As in images that leave the caches: the last vector of a row overlaps with the one before."""
+    monkeypatch.setattr(conv_shifted, "joins_rows", lambda layer, machine: False)
+    conv_shifted.Shifted.plan.cache_clear()
+    conv_shifted.Shifted.division.cache_clear()
+    try:
+        test_any_window(conv_shifted.Shifted, shape)
+    finally:
+        conv_shifted.Shifted.plan.cache_clear()
+        conv_shifted.Shifted.division.cache_clear()
+
+
 ENTERED = [
     (way, shape)
     for way in (conv_shifted.Shifted, conv_filters.ByFilters)
-    for shape in SHAPES + FILTERS + WHOLE_ROWS
+    for shape in SHAPES + FILTERS + WHOLE_ROWS + WIDE_TILES
     if way.takes_prologue(Layer(*[0] * 4, None, None, *shape[5:9]))
 ]
 
@@ -237,6 +258,8 @@ POINTWISE = [
     (2, 12, 20, 21, 27, (3, 1), 3),
     (61, 9, 1, 1, 10, (1, 1), 1),
     (9, 20, 7, 7, 17, (1, 1), 1),
+    (1, 3, 70, 151, 36, (1, 1), 1),  # wide tiles
+    (2, 4, 61, 59, 52, (1, 1), 2),
 ]
 
 

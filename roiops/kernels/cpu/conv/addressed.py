@@ -5,6 +5,7 @@ all fill together; the tiles of each worker; memory; and the call of the driver'
 """
 
 import functools
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
@@ -16,15 +17,28 @@ from ...shares import within
 from ..product.driver import Terms, Tiles, deal_tiles
 from ..product.emitter import COLUMNS, ROWS
 from ..product.machine import HERE
+from ..product.tiles import ACROSS
 from ..scratch import Repeated, Scratch
 from ..vector import MACHINE_LANES
 from .padded import fill_padded, fills_itself, thin_out
-from .way import Arrays, Layer, Way, epilogue_of_part
+from .way import Arrays, Layer, Way, ceil_div, epilogue_of_part
 
 #: Tiles that a worker takes at once, at least: to take them costs less than they do.
 _LEAST = 4
 #: Floats of the largest tile.
-_TILE = max(ROWS * COLUMNS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
+_TILE = max(ROWS * COLUMNS * ACROSS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
+
+
+#: Tiles that a layer has at least, if they are wide: many threads are to have equal shares of them.
+_MANY = 256
+
+
+def across(layer, machine) -> int:
+    """How many register tiles are side by side in a tile: several where more is stored than summed up."""
+    tiles = (
+        layer.batch * math.prod(layer.out_size) // machine.columns * ceil_div(layer.in_group, machine.rows)
+    )
+    return ACROSS if layer.in_group > layer.terms and tiles >= _MANY else 1
 
 
 class Plan(NamedTuple):
@@ -43,6 +57,8 @@ class Plan(NamedTuple):
     reach: int = 0
     #: Floats of a worker's panel.
     panel: int = 0
+    #: Whether vectors of results overlap: what is added to them may not be where they go.
+    overlap: bool = False
     #: Whether only the pixels that a kernel of one pixel sees are read, which are copied first.
     thinned: bool = False
 
@@ -63,9 +79,16 @@ def rows_of_weight(weight, groups: int, filters) -> tuple[tuple, list]:
     """
     matrix, final = weight.reshape(groups, len(weight) // groups, -1), filters[-1]
     last = np.zeros((groups, ROWS, matrix.shape[2]), np.float32)
-    arrays = matrix.reshape(-1), last.reshape(-1), np.arange(0, COLUMNS, MACHINE_LANES)
+    arrays = matrix.reshape(-1), last.reshape(-1), np.arange(0, COLUMNS * ACROSS, MACHINE_LANES)
     whole = final["rows"] == final["room"]
     return arrays, [] if whole else [(_copy_last, 1, matrix[:, final["first"] :], last)]
+
+
+def _apart(places):
+    """The places of tiles, none of which is stored where it belongs."""
+    found = places.copy()
+    found["direct"] = 0
+    return found
 
 
 def _part(layer, arrays, part, parts) -> tuple[Layer, Arrays, tuple]:
@@ -116,6 +139,9 @@ class Addressed(Way):
         data, out, machine, of_data = arrays.data, arrays.out, self.machine, arrays.of_data
         groups, plan = layer.groups, self.plan(layer, machine)
         weight, copies = self.left(layer, arrays.weight, plan)
+        tiles = plan.tiles
+        if plan.overlap and arrays.other is not None:
+            tiles = tiles._replace(places=_apart(tiles.places))
         thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
 
         def kernels_for(workers):
@@ -139,7 +165,7 @@ class Addressed(Way):
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
             # Who has padded some of an image for itself computes no other part of it.
             least = 0 if own and groups == 1 and not plan.tiles.by_filters else _LEAST
-            sums = sources, weight, tuple(terms), tuple(plan.tiles), groups, begins, epilogue
+            sums = sources, weight, tuple(terms), tuple(tiles), groups, begins, epilogue
             return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out, least)]
 
         return kernels_for

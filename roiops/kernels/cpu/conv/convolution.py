@@ -128,17 +128,11 @@ class Forward:
             act = *bounds, slope
         added = None if other is None else other[:, :, 0]
 
-        def bind_way(weight):
-            weight = weight if taps is None else np.ascontiguousarray(weight[taps])
-            given = data[:, :, 0], weight[:, :, 0], scale, shift, act, added, out[:, :, 0], prologue
-            return way.bind(Arrays(*given))
-
-        if taps is not None:  # they are copied anew in each call
-
-            def run():
-                bind_way(weight)()
-        else:
-            run = bind_way(weight)
+        seen = weight if taps is None else np.empty_like(weight[taps], order="C")
+        given = data[:, :, 0], seen[:, :, 0], scale, shift, act, added, out[:, :, 0], prologue
+        run = way.bind(Arrays(*given))
+        if taps is not None:
+            run = in_turn(functools.partial(np.copyto, seen, weight[taps]), run)
         results = scale[: len(weight)], shift[: len(weight)]
         if batch_norm is not None:
             run = _fold_before(run, (*batch_norm, bias, *results))

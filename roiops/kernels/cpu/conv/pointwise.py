@@ -14,7 +14,7 @@ from ..product.emitter import COLUMNS
 from ..product.panels import copy_run, scale_run
 from ..product.tiles import Rows, sum_panel
 from ..vector import prefetch_to_read
-from .addressed import Addressed, Plan
+from .addressed import Addressed, Plan, across
 from .way import ceil_div
 
 
@@ -24,15 +24,15 @@ def _fill_nothing(sources, g, w, image):
 
 
 @inner(makes_arrays=False, forceinline=True)
-def _take_pixels(flat, at, plane, panel, column, count, prologue, channels):
+def _take_pixels(flat, at, plane, panel, column, step, count, prologue, channels):
     """``count`` neighbouring pixels of some channels, the first and the end, to a panel from ``column`` on.
 
-    They become what ``prologue`` makes of them.
+    They become what ``prologue`` makes of them. A panel's rows are ``step`` apart.
     """
     mean, scale, shift, floor, normalises = prologue
     first, end = channels
     for c in range(end - first):
-        source, target, which = at + c * plane, c * COLUMNS + column, first + c
+        source, target, which = at + c * plane, c * step + column, first + c
         if normalises:
             m, a, b = mean[which], scale[which], shift[which]
             scale_run(flat, source, panel, target, count, m, a, b, floor)
@@ -44,15 +44,15 @@ def _take_pixels(flat, at, plane, panel, column, count, prologue, channels):
 def _pack_pixels(sources, weight, tiles, g, block, image, panel):
     """A panel's pixels. What comes next are those of the next panel, as many as its first run has."""
     _, (ats, plane), prologue, _, _ = sources
-    _, places, runs, _, _ = tiles
+    _, places, runs, _, width = tiles
     terms, following = weight[3], places[block + 1].run
     channels, group = (g * terms, (g + 1) * terms), g * terms * plane
     for r in range(places[block].run, following):
         at, column, count = ats[r] + group, runs[r].place - places[block].first, runs[r].count
         if count == COLUMNS:  # as most are: a known number of copies is faster
-            _take_pixels(image, at, plane, panel, 0, COLUMNS, prologue, channels)
+            _take_pixels(image, at, plane, panel, 0, width, COLUMNS, prologue, channels)
         else:
-            _take_pixels(image, at, plane, panel, column, count, prologue, channels)
+            _take_pixels(image, at, plane, panel, column, width, count, prologue, channels)
     if following == runs.shape[0]:
         return Rows(image, np.int64(0), np.int64(0))
     return Rows(image, ats[following] + group, runs[following].count)
@@ -61,11 +61,11 @@ def _pack_pixels(sources, weight, tiles, g, block, image, panel):
 @inner(makes_arrays=False, forceinline=True)
 def _sum_panel(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Rows of filters by a panel; each tile fetches some channels of the next one."""
-    matrix, last, side_by_side, channels, in_group = weight
+    matrix, last, side_by_side, channels, in_group, plane = weight
     if soon.step > 0:
         first = tile.row - tile.group * in_group
         for c in range(first * channels // in_group, (first + tile.rows) * channels // in_group):
-            prefetch_to_read(soon.array, soon.at + c * terms[3], soon.step)
+            prefetch_to_read(soon.array, soon.at + c * plane, soon.step)
     sum_panel((matrix, last, side_by_side), terms, tile, panel, panel, soon, sums, whole, epilogue)
 
 
@@ -102,26 +102,28 @@ class Pointwise(Addressed):
     @staticmethod
     def left(layer, weight, plan):
         arrays, copies = Addressed.left(layer, weight, plan)
-        return (*arrays, layer.terms, layer.in_group), copies
+        return (*arrays, layer.terms, layer.in_group, math.prod(layer.out_size)), copies
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
     def plan(layer, machine) -> Plan:
         pixels, image = math.prod(layer.out_size), np.arange(layer.batch)
         of_images = image * pixels, np.full(layer.batch, pixels), image * layer.filters * pixels
-        places, runs, targets = vectors_of_places(*of_images, layer.batch * pixels)
+        tiles = across(layer, machine)
+        places, runs, targets = vectors_of_places(*of_images, layer.batch * pixels, tiles)
+        width = machine.columns * tiles
         image, pixel = np.divmod(runs["at"], layer.filters * pixels)
         ats = image * layer.channels * pixels + pixel
         # In a panel, vectors lie side by side, and terms a row further each.
-        starts, offsets = np.zeros(0, np.int64), np.arange(layer.terms) * machine.columns
+        starts, offsets = np.zeros(0, np.int64), np.zeros(layer.terms, np.int64)
         filters = rows_of_filters(layer.in_group)
         return Plan(
             layout=(ats, pixels),
             padded=0,
             group_padded=0,
             copying=0,
-            terms=Terms(starts, targets, 1, pixels, 0, offsets),
-            tiles=Tiles(filters, places, runs, 0, machine.columns),
-            panel=(layer.terms + 1) * machine.columns,
+            terms=Terms(starts, targets, 1, width, 0, offsets),
+            tiles=Tiles(filters, places, runs, 0, width),
+            panel=(layer.terms + 1) * width,
             thinned=layer.stride != (1, 1),
         )

@@ -14,7 +14,7 @@ from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_p
 from ..product.machine import Machine
 from ..product.tiles import Rows, sum_rows
 from ..vector import LINE
-from .addressed import Addressed, Plan
+from .addressed import Addressed, Plan, across
 from .padded import channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
 from .pointwise import Pointwise
 from .way import Layer, ceil_div
@@ -32,9 +32,9 @@ def joins_rows(layer: Layer, machine: Machine) -> bool:
     return width % machine.lanes > 0 and 4 * floats <= machine.block_cache // 2
 
 
-#: Cycles, about, of storing a vector of results, of moving a row of them, and of fetching a line of an image
-#: that no cache holds, whose columns are then parted.
-VECTOR_STORED, ROW_MOVED, LINE_PARTED = 10, 58, 100
+#: Cycles, about, of storing a vector of results, alone and in a long run, of moving a row of them, and of
+#: fetching a line of an image that no cache holds, whose columns are then parted.
+VECTOR_STORED, VECTOR_IN_RUN, ROW_MOVED, LINE_PARTED = 10, 4, 58, 100
 
 
 @inner(makes_arrays=False)
@@ -49,20 +49,25 @@ _multiply = driver(fill_own, _pack, sum_rows)
 def _results(layer, lanes: int, rows: int, length: int, joined: bool):
     """Where the vectors of results begin in a padded image, and what :func:`vectors_of_places` takes.
 
-    Vectors go on from row to row, where rows are not whole vectors: what lies between is not stored.
+    A row has vectors of its own, the last of which may overlap with the one before. Where rows are joined or
+    shorter than a vector, vectors go on from row to row, and what lies between is not stored.
     """
     height, width = layer.out_size
     image, y = np.ogrid[: layer.batch, :height]
     begins, ats = (image * rows + y) * length, (image * layer.filters * height + y) * width
-    if width % lanes == 0:
-        x = np.arange(0, width, lanes)
-        starts, ats = ((each[:, :, None] + x).reshape(-1) for each in (begins, ats))
-        return starts, (np.arange(starts.size) * lanes, np.full(starts.size, lanes), ats, starts.size * lanes)
-    if joined:
-        begins, ats, width = begins[:, :1], ats[:, :1], height * width
-    begins, ats = begins.reshape(-1), ats.reshape(-1)
-    count = int(begins[-1]) + width
-    return np.arange(0, count, lanes), (begins, np.full(begins.size, width), ats, count)
+    if width < lanes or joined:
+        if joined:
+            begins, ats, width = begins[:, :1], ats[:, :1], height * width
+        begins, ats = begins.reshape(-1), ats.reshape(-1)
+        count = int(begins[-1]) + width
+        return np.arange(0, count, lanes), (begins, np.full(begins.size, width), ats, count, None)
+    # A row's places are those of its vectors; of the last one, what is not the vector before's comes last.
+    firsts = np.arange(0, width, lanes)
+    x = np.minimum(firsts, width - lanes)
+    starts, targets = ((each[:, :, None] + x).reshape(-1) for each in (begins, ats))
+    counts = np.tile(np.minimum(lanes, width - firsts), begins.size)
+    pieces = (np.arange(starts.size) + 1) * lanes - counts, counts, targets + lanes - counts
+    return starts, (*pieces, starts.size * lanes, targets)
 
 
 class Shifted(Addressed):
@@ -97,15 +102,17 @@ class Shifted(Addressed):
         )
         # Of joined rows, nothing between them is computed, or moved.
         joined = joins_rows(layer, machine)
-        by_row = size[1] % machine.lanes == 0
+        by_row = size[1] >= machine.lanes
         if joined:
             vectors = ceil_div(((batch - 1) * rows + size[0]) * size[1], machine.lanes)
         elif by_row:
-            vectors = batch * size[0] * size[1] // machine.lanes
+            vectors = batch * size[0] * ceil_div(size[1], machine.lanes)
         else:
             vectors = ceil_div(batch * rows * length, machine.lanes)
         vectors = max(machine.few, vectors)
-        stored = vectors * VECTOR_STORED if joined or by_row else ROW_MOVED * batch * size[0]
+        stored = vectors * (VECTOR_STORED if across(layer, machine) == 1 else VECTOR_IN_RUN)
+        if not (joined or by_row):
+            stored = ROW_MOVED * batch * size[0]
         low = machine.rows // 2 if layer.in_group <= machine.rows // 2 else machine.rows
         steps = 1.0 if max(stride) == 1 else 1.25
         sums = machine.rows * machine.vectors
@@ -144,15 +151,16 @@ class Shifted(Addressed):
         padded, group_padded = (
             ceil_div((count - 1) * step + last, LINE) * LINE for count in (channels, in_group)
         )
-        starts, pieces = _results(layer, lanes, rows, length, joined)
-        places, runs, targets = vectors_of_places(*pieces)
+        starts, (*pieces, count, goes_to) = _results(layer, lanes, rows, length, joined)
+        tiles = across(layer, machine)
+        places, runs, targets = vectors_of_places(*pieces, count, tiles, goes_to)
         # What is read again for each tile of filters is the padded image; for each panel of places, the
         # weight. Then results also go to as many places of memory as there are filters, a few to each.
-        panels, tiles = pieces[-1] / machine.columns, layer.in_group / machine.rows
+        panels, row_tiles = count / machine.columns, layer.in_group / machine.rows
         weights = layer.filters * layer.terms
         by_panel = panels * weights * (4 * weights > machine.block_cache // 2)
         results = batch * layer.filters * height * width
-        by_filters = int(by_panel + results > tiles * channels * step)
+        by_filters = int(by_panel + results > row_tiles * channels * step)
         filters = rows_of_filters(layer.in_group)
         return Plan(
             layout=(stride, pad, (rows, length, step), columns),
@@ -165,9 +173,10 @@ class Shifted(Addressed):
                 in_group * step,
                 np.array(taps, np.int64),
             ),
-            tiles=Tiles(filters, places, runs, by_filters, machine.columns),
+            tiles=Tiles(filters, places, runs, by_filters, machine.columns * tiles),
             padded=padded,
             group_padded=group_padded,
             copying=padding_cost(batch * rows, channels * planes),
             reach=max(tap % plane for tap in taps) + lanes - 1,
+            overlap=not joined and width > lanes and width % lanes > 0,
         )

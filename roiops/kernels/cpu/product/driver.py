@@ -41,7 +41,8 @@ def _record(*names):
 #: Filters of a tile: the first of the group, how many, for how many the tile has room, and how many vectors
 #: of places must lie in one piece for results to be stored in their place.
 FILTERS = _record("first", "rows", "room", "direct")
-#: Places of a tile: the first, its first run, and its vectors, 0 if one of them does not lie in one piece.
+#: Places of a tile: the first, its first run, and the vectors of its smallest part, 0 if one of the tile's
+#: does not lie in one piece.
 PLACES = _record("first", "run", "direct")
 #: More vectors than any tile has.
 NEVER = 1 << 30
@@ -106,23 +107,27 @@ def rows_of_filters(in_group: int) -> np.ndarray:
     return filters_of_tiles(in_group, firsts, np.where(half, HALF, ROWS), np.where(half, VECTORS, FEW))
 
 
-def vectors_of_places(begins, counts, ats, places: int):
+def vectors_of_places(begins, counts, ats, places: int, across=1, targets=None):
     """The :data:`PLACES` of tiles of vectors, the runs, and where each vector's results go, or -1.
 
-    Results lie in pieces of ``counts`` places from ``begins`` on, at ``ats``. All tiles have nearly as many
-    vectors: a last one of few would take as long as a full one.
+    Results lie in pieces of ``counts`` places from ``begins`` on, at ``ats``. A vector's results go where its
+    pieces do, if it lies in one, or to its ``targets``. All tiles have nearly as many vectors, ``across``
+    times those of a register tile at most: a last one of few would take as long as a full one.
     """
     total = -(-places // MACHINE_LANES)
-    tiles = -(-total // VECTORS)
+    tiles = -(-total // (across * VECTORS))
     firsts = np.arange(tiles + 1) * total // tiles
     runs, first_runs = _cut_runs(begins, counts, ats, firsts * MACHINE_LANES)
-    vectors = np.arange(0, total * MACHINE_LANES, MACHINE_LANES)
-    of = np.searchsorted(begins, vectors, "right") - 1
-    whole = vectors + MACHINE_LANES <= begins[of] + counts[of]
-    targets = np.where(whole, ats[of] + vectors - begins[of], -1)
+    if targets is None:
+        vectors = np.arange(0, total * MACHINE_LANES, MACHINE_LANES)
+        of = np.searchsorted(begins, vectors, "right") - 1
+        whole = vectors + MACHINE_LANES <= begins[of] + counts[of]
+        targets = np.where(whole, ats[of] + vectors - begins[of], -1)
     found = np.zeros(tiles + 1, PLACES)
     found["first"], found["run"] = firsts * MACHINE_LANES, first_runs
-    found["direct"][:-1] = np.logical_and.reduceat(whole, firsts[:-1]) * np.diff(firsts)
+    sizes = np.diff(firsts)
+    least = sizes // -(-sizes // VECTORS)  # vectors of the smallest of the tile's parts
+    found["direct"][:-1] = np.logical_and.reduceat(targets >= 0, firsts[:-1]) * least
     return found, runs, np.pad(targets, (0, VECTORS), constant_values=-1)
 
 

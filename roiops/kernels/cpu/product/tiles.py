@@ -259,7 +259,7 @@ FEW = HERE.few
 def _reduce_tile(height, vectors, in_panel):
     @emitted
     def tile(emit, weight, image, starts, repeats, offsets, soon, out, targets, epilogue, row):
-        """``image`` has a row for each time that the ``offsets`` are gone through.
+        """``image`` has a row for each time that the ``offsets`` are gone through; a panel, one for each.
 
         ``starts``: where the vectors of results begin in the image, and which of them is the first;
         ``targets`` are their places in the rows of ``out`` in the same way. ``soon``: what is to be fetched
@@ -283,19 +283,20 @@ def _reduce_tile(height, vectors, in_panel):
         _bring_lines(emit, rows_from(out[0]), width, write=True)
         _bring_added(emit, epilogue, at, rows_from, width)
         count, places = emit.elements(offsets, "offsets")
-        start, apart, further = origin, [v * MACHINE_LANES for v in range(vectors)], COLUMNS
+        start, apart, further = origin, [v * MACHINE_LANES for v in range(vectors)], image_step
         if not in_panel:
             begin, *others = places_in(starts)
             start, apart = emit.move(origin, begin), [0, *(builder.sub(other, begin) for other in others)]
-            further = 1
+            further = emit.number(1)
 
         def right_of(place, k):
-            columns = (
-                emit.move(place, k * COLUMNS) if in_panel else emit.move(image, emit.load_number(place, k))
-            )
+            if in_panel:
+                columns = emit.move(place, emit.times(image_step, k))
+            else:
+                columns = emit.move(image, emit.load_number(place, k))
             return [emit.load(columns, by) for by in apart]
 
-        steps = emit.number(1), emit.number(further), soon_step
+        steps = emit.number(1), further, soon_step
         zeros = [emit.constant(0)] * (height * vectors)
         with emit.loop(repeats, [start, factors, soon, *zeros]) as outer:
             image, factors, soon, *sums = outer.values
@@ -310,6 +311,9 @@ def _reduce_tile(height, vectors, in_panel):
 
 #: Of a few filters, as the groups of a convolution have them, most rows of a full tile would be empty.
 HALF = ROWS // 2
+#: Register tiles that are side by side in a wide tile: results are stored in runs that are so many times as
+#: long, and a processor that sees a long run fetches its lines by itself.
+ACROSS = 4
 
 
 def _sum_rows(in_panel):
@@ -317,7 +321,7 @@ def _sum_rows(in_panel):
 
     @inner(makes_arrays=False, forceinline=True)
     def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
-        """Rows of filters by vectors of places, for the driver: ``sum_tile``.
+        """Rows of filters by vectors of places, for the driver: ``sum_tile``; a few vectors at a time.
 
         ``weight``: the flat weight, what follows the last whole tile of each group's rows, and where a tile's
         vectors lie that are stored aside.
@@ -329,14 +333,18 @@ def _sum_rows(in_panel):
         if tile.rows < tile.room:
             left = Rows(last, tile.group * ROWS * length, length)
         following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
-        source, vector = Rows(image, tile.group * group_step, step), tile.first // MACHINE_LANES
-        begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, np.int64(0))
-        if tile.room == HALF:
-            low(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
-        elif tile.count == VECTORS * MACHINE_LANES:
-            full(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
-        else:
-            narrow(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+        vector, count = tile.first // MACHINE_LANES, tile.count // MACHINE_LANES
+        parts = (count + VECTORS - 1) // VECTORS
+        for part in range(parts):
+            v, end = part * count // parts, (part + 1) * count // parts
+            source = Rows(image, v * MACHINE_LANES if in_panel else tile.group * group_step, step)
+            begins, to = (starts, vector + v), (targets, vector + v) if whole else (side_by_side, v)
+            if tile.room == HALF:
+                low(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+            elif end - v == VECTORS:
+                full(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+            else:
+                narrow(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
 
     return sum_rows
 
