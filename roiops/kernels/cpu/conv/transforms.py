@@ -9,6 +9,7 @@ evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the u
 """
 
 import numpy as np
+from llvmlite import ir
 
 from ..product.emitter import ROWS, emitted
 from ..product.tiles import by_rows
@@ -18,6 +19,8 @@ from ..vector import BLOCK, MACHINE_LANES
 OUT, IN, TAPS = 4, 6, 3
 #: The numbers of a transformed tile, and of a filter's channel: products are made for each of them.
 PARTS = IN * IN
+#: The pixels of a pair of neighbouring tiles that are loaded at once.
+_PAIR = ir.VectorType(ir.FloatType(), 2 * OUT)
 _POINTS = (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)
 
 
@@ -84,17 +87,26 @@ transform_pixels, transform_heads, transform_sums = map(_of_squares, (TILES, RES
 
 
 @emitted
-def transform_tiles(emit, lines, aside, out, out_at, out_step):
-    """Transform a vector of neighbouring tiles: 6 lines of pixels, :class:`Rows`, become 36 vectors.
+def transform_tiles(emit, lines, step, pairs, first, aside, out, out_at, out_step):
+    """Transform a vector of tiles: 6 lines of pixels, ``step`` apart, become 36 vectors.
 
-    ``aside`` is memory for 36 vectors.
+    ``pairs``: where in a line the pixels of each pair of neighbouring tiles begin, and which pair is the
+    first. ``aside`` is memory for 36 vectors.
     """
-    line, step = emit.rows(lines, "pixels")
+    line, places = emit.pointer(lines, 0, "pixels"), emit.pointer(pairs, first, "pairs")
+    begins = [emit.move(line, emit.load_number(places, k)) for k in range(MACHINE_LANES // 2)]
     aside, target = emit.pointer(aside, 0, "aside"), emit.pointer(out, out_at, "out")
 
     def pixels(y):
-        row = emit.move(line, emit.times(step, y))
-        return emit.deinterleave(row, OUT) + emit.deinterleave(emit.move(row, OUT), OUT)[: IN - OUT]
+        row = [emit.move(begin, emit.times(step, y)) for begin in begins]
+        # The first four pixels of each tile, and the two that are also the next tile's.
+        of_pairs = (emit.join([emit.load(each, x, vector=_PAIR) for each in row]) for x in (0, OUT))
+        each = range(0, MACHINE_LANES * OUT, OUT)
+        return [
+            emit.shuffle(pixels, pixels, [lane + k for lane in each])
+            for pixels, count in zip(of_pairs, (OUT, IN - OUT), strict=True)
+            for k in range(count)
+        ]
 
     for x, column in enumerate(_two_sided(emit, TILES, map(pixels, range(IN)), aside)):
         for y, value in enumerate(column):

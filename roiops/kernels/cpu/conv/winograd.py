@@ -20,14 +20,14 @@ from ..product.panels import MOST_SEGMENTS, SEGMENT, is_even
 from ..product.tiles import Epilogue, Rows, packed_product_tile
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros
-from .transforms import OUT, PARTS, TAPS
+from .transforms import PARTS, TAPS
 from .way import Way, ceil_div, epilogue_of_part
 from .winograd_tiles import (
     APART,
     SCRATCH,
-    find_places,
     find_tiles,
     store_results,
+    tiles_of_image,
     transform_filters,
     transform_panel,
 )
@@ -86,7 +86,7 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
     A panel stays in a worker's own cache; the filters are read once for each panel.
     """
     scale, shift, act, other, add_other = epilogue
-    panels, products, scratch, _, _, found, places = memory
+    panels, products, scratch, _, _, found, pairs = memory
     channels, in_group = data.shape[1] // groups, out.shape[1] // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
     workers, items, step = panels.shape[0], groups * grid[0], products.shape[1] // PARTS
@@ -94,10 +94,10 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
         into = Epilogue(scale, shift, act, other, add_other)
         for item in range(w * items // workers, (w + 1) * items // workers):
             g, p = divmod(item, grid[0])
-            count, vectors = find_tiles(p, grid, found[w])
-            tiles = found[w], count, vectors
+            count, vectors = find_tiles(p, grid, found[w], pairs[w])
+            tiles = found[w], pairs[w], count, vectors
             first, mine = g * channels, (np.int64(0), channels)
-            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], places[p], panels[w])
+            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], panels[w])
             for r in range(row_tiles):
                 begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
                 rows = g * row_tiles + r, np.int64(1), groups * row_tiles
@@ -113,14 +113,14 @@ def _transform_panels(share, data, turn, ends, groups, grid, pad, memory):
     each panel the first channel of each worker, and the end.
     """
     g, from_channel, to_channel, begin, end = turn
-    panels, _, scratch, _, _, found, places = memory
+    panels, _, scratch, _, _, found, pairs = memory
     channels, first = to_channel - from_channel, g * (data.shape[1] // groups) + from_channel
     for w in within(share, scratch.shape[0]):
         for k in range(end - begin):
             mine = ends[k, w], ends[k, w + 1]
-            count, vectors = find_tiles(begin + k, grid, found[w])
-            tiles, place = (found[w], count, vectors), places[begin + k]
-            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], place, panels[k])
+            count, vectors = find_tiles(begin + k, grid, found[w], pairs[w])
+            tiles = found[w], pairs[w], count, vectors
+            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], panels[k])
 
 
 @parallel(makes_arrays=False)
@@ -134,7 +134,7 @@ def _multiply_panels(share, filters, turn, begins, groups, grid, epilogue, memor
     g, from_channel, to_channel, begin, end, there = turn
     kept, weight = filters
     scale, shift, act, other, add_other = epilogue
-    panels, products, scratch, made, turned, found, _ = memory
+    panels, products, scratch, made, turned, found, pairs = memory
     channels, in_group, count = to_channel - from_channel, out.shape[1] // groups, end - begin
     row_tiles, step = (in_group + ROWS - 1) // ROWS, products.shape[1] // PARTS
     for w in within(share, scratch.shape[0]):
@@ -154,8 +154,8 @@ def _multiply_panels(share, filters, turn, begins, groups, grid, epilogue, memor
                     height, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
                     transform_filters(weight, f, height, (from_channel, to_channel), turned[w], left, to)
             for k in range(p, stop):
-                found_count, vectors = find_tiles(begin + k, grid, found[w])
-                tiles = found[w], found_count, vectors
+                found_count, vectors = find_tiles(begin + k, grid, found[w], pairs[w])
+                tiles = found[w], pairs[w], found_count, vectors
                 _multiply(left, (left_tile, some, 1), channels, panels[k], vectors, products[w], step)
                 store_results(
                     Rows(products[w], 0, step), from_filter, to_filter, tiles, scratch[w], into, out
@@ -226,7 +226,7 @@ def _panels_alone(layer, machine, keeps) -> int:
 
 def count_tiles(layer) -> int:
     """The tiles that the results of all images are cut into."""
-    return layer.batch * math.prod(ceil_div(n, OUT) for n in layer.out_size)
+    return layer.batch * math.prod(tiles_of_image(layer.out_size))
 
 
 class Plan(NamedTuple):
@@ -270,8 +270,7 @@ class Winograd(Way):
         panels = [machine.vectors] * whole + [rest] * (rest > 0)
         of_terms = sum(machine.of_term(machine.rows * n, machine.rows + n + 4) for n in panels)
         products = 1.1 * 36 * layer.groups * terms * ceil_div(layer.in_group, machine.rows) * of_terms
-        narrow = ceil_div(layer.out_size[1], OUT) <= machine.lanes // 2
-        transforms = (1400 if narrow else 1000) * layer.channels + 650 * layer.filters
+        transforms = 1000 * layer.channels + 650 * layer.filters
         if machine.registers < 32:  # the numbers of a tile are stored and loaded again
             transforms *= 1.5
         # The weight comes from memory: in a network, other layers have used the caches since.
@@ -321,8 +320,8 @@ class Winograd(Way):
         def prepare(workers):
             layer, plan = self.layer, self._plan
             groups, pad, filters = layer.groups, layer.pad, (self._kept, weight)
-            memory = *self._scratch(), self._segments, self._places
-            grid = plan.panels, *(ceil_div(n, OUT) for n in layer.out_size), count_tiles(layer)
+            memory = *self._scratch(), self._segments, self._pairs
+            grid = plan.panels, *tiles_of_image(layer.out_size), count_tiles(layer)
             if plan.alone:
                 return [(_by_panel, workers, data, filters, groups, grid, pad, epilogue, memory, out)]
             kernels, starts = [], range(0, plan.panels, plan.together)
@@ -376,4 +375,4 @@ class Winograd(Way):
         for_each = product, SCRATCH, made, _TURNED
         self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
-        self._places = find_places(layer, plan.panels)
+        self._pairs = np.zeros((workers, COLUMNS // 2), np.int64)

@@ -2,22 +2,22 @@
 
 A panel holds the transformed tiles of some vectors of neighbouring tiles: for each of the 36 parts and each
 channel a row of ``COLUMNS`` numbers. How tiles are dealt out to panels is a *grid*: the panels, the tiles of
-a column and of a row of an image, and all tiles.
+a column and of a row of an image, and all tiles. What is said of a panel's tiles are its segments, where its
+pairs' pixels lie, the number of segments, and that of vectors.
 """
 
 import numpy as np
 
 from ...jit import inner
 from ..product.emitter import COLUMNS, ROWS, UNCHANGED, activation_of
-from ..product.panels import add_run, copy_run, gather, load_line, panel_range, segments
-from ..product.tiles import Epilogue, Rows, copy_vector
+from ..product.panels import add_run, copy_run, panel_range, segments
+from ..product.tiles import Epilogue, Rows, clear_vector, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, flat_of, prefetch_to_read, prefetch_to_write, transpose_block
 from .transforms import (
     IN,
     OUT,
     PARTS,
     TAPS,
-    transform_pixels,
     transform_results,
     transform_taps,
     transform_tiles,
@@ -25,101 +25,92 @@ from .transforms import (
 
 #: Rows that a panel's parts are set apart, so that they do not compete for the same places in a cache.
 APART = 1
-#: Rows of so few tiles are gathered pixel by pixel: of vectors across one row, most lanes would be empty.
-NARROW = MACHINE_LANES // 2
-#: Floats from row to row of the pixels of a panel's tiles, with what vectors read beyond them.
-_LINE_STEP = (COLUMNS + 2 * MACHINE_LANES) * OUT
-#: The same from part to part of a channel's transformed tiles.
-_MADE_STEP = COLUMNS + MACHINE_LANES
-#: Where the parts of a worker's scratch end: lines of results, the inside of a transform, a channel's
-#: transformed tiles, and pixels.
-_LINES = OUT * OUT * MACHINE_LANES
-_ASIDE = _LINES + PARTS * MACHINE_LANES
-_MADE = _ASIDE + PARTS * _MADE_STEP
-SCRATCH = _MADE + max(IN * _LINE_STEP, PARTS * COLUMNS) + MACHINE_LANES
+#: Floats from line to line of the pixels of a panel's tiles: runs of them lie side by side, with room for a
+#: vector beyond the last one.
+_LINE = (COLUMNS + COLUMNS // 2) * OUT + 2 * MACHINE_LANES
+#: Where the parts of a worker's scratch end: lines of results, the inside of a transform, lines of pixels.
+_RESULTS = OUT * OUT * MACHINE_LANES
+_ASIDE = _RESULTS + PARTS * MACHINE_LANES
+SCRATCH = _ASIDE + IN * _LINE
+#: Lines of more pixels are asked for before they are wanted.
+NARROW = 40
 #: Numbers of a filter's channel before the transform.
 _NUMBERS = TAPS * TAPS
 
 
-def find_places(layer, panels: int) -> np.ndarray:
-    """For each panel, where its tiles' pixels lie in channel 0 of the first image, negative where outside.
-
-    One row of ``COLUMNS`` for each of the 36 pixels; nothing, where a row of an image has many tiles.
-    """
-    tall, wide = (-(-n // OUT) for n in layer.out_size)
-    if wide > NARROW:
-        return np.zeros((panels, 0), np.int64)
-    (height, width), tiles = layer.in_size, layer.batch * tall * wide
-    firsts = np.arange(panels + 1) * -(-tiles // MACHINE_LANES) // panels * MACHINE_LANES
-    tile = firsts[:-1, None, None] + np.arange(COLUMNS)
-    image, rest = np.divmod(tile, tall * wide)
-    pixel = np.arange(PARTS)[:, None]
-    y = rest // wide * OUT + pixel // IN - layer.pad[0]
-    x = rest % wide * OUT + pixel % IN - layer.pad[1]
-    seen = (y >= 0) & (y < height) & (x >= 0) & (x < width)
-    seen &= tile < np.minimum(firsts[1:], tiles)[:, None, None]
-    return np.where(seen, (image * layer.channels * height + y) * width + x, -1).reshape(panels, -1)
+def tiles_of_image(out_size) -> tuple[int, int]:
+    """The tiles of a column and of a row of an image: whole pairs, of which the last tile may be outside."""
+    height, width = out_size
+    return -(-height // OUT), -(-width // (2 * OUT)) * 2
 
 
 @inner(makes_arrays=False)
-def find_tiles(p, grid, found):
-    """Write the segments of a panel's tiles to ``found``: how many they are, and the vectors they fill."""
+def find_tiles(p, grid, found, pairs):
+    """Write the segments of a panel's tiles to ``found``, and where in a line of pixels each pair begins; how
+    many segments there are, and the vectors that the tiles fill.
+    """
     panels, tall, wide, tiles = grid
     first, stop, vectors = panel_range(p, panels, tiles)
-    return segments(first, stop, tall, wide, found), vectors
-
-
-@inner(makes_arrays=False)
-def _transform_row(data, channel, pad, tiles, ahead, scratch):
-    """Transform a channel of a panel's tiles, in ``scratch``; ``ahead``: the channel that comes next.
-
-    What follows each of the 36 rows is spoiled: the last vector of a run of tiles goes on beyond it.
-    """
-    found, count, _ = tiles
-    width, aside, lines = data.shape[3], scratch[_LINES:_ASIDE], scratch[_MADE:]
+    count = segments(first, stop, tall, wide, found)
     for s in range(count):
-        some = found[s]
-        image = data[some.image, channel]
-        flat = flat_of(image)
-        y, x, pixels = some.y * OUT - pad[0], some.x * OUT - pad[1], some.run * OUT + IN - OUT
-        following = flat_of(data[some.image, ahead])
-        for row in range(max(y, 0), min(y + IN, data.shape[2])):
-            prefetch_to_read(following, row * width + max(x, 0), pixels)
-        end = (y + IN - 1) * width + x + (some.run + 2 * MACHINE_LANES) * OUT
-        source, start, step = flat, y * width + x, width
-        if not (y >= 0 and x >= 0 and x + pixels <= width and end <= flat.shape[0]):
-            source, start, step = lines, 0, _LINE_STEP
-            for i in range(IN):
-                load_line(image, y + i, x, pixels, lines, i * step)
-        for block in range(0, some.run, MACHINE_LANES):
-            at = start + block * OUT
-            transform_tiles(Rows(source, at, step), aside, scratch, _ASIDE + some.column + block, _MADE_STEP)
+        for column in range(found[s].column, found[s].column + found[s].run, 2):
+            pairs[column // 2] = (column + s) * OUT
+    return count, vectors
+
+
+@inner(makes_arrays=False, forceinline=True)
+def _load_line(flat, at, first, last, count, lines, to):
+    """A line of ``count`` pixels: those from ``first`` to ``last`` are there, the others are 0.
+
+    What follows in ``lines``, less than two vectors, is spoiled.
+    """
+    if first < last and at + last + MACHINE_LANES <= flat.shape[0]:
+        for i in range(first, last, MACHINE_LANES):
+            copy_vector(flat, at + i, lines, to + i)
+    else:
+        for i in range(first, last):
+            lines[to + i] = flat[at + i]
+    for i in range(last, count, MACHINE_LANES):
+        clear_vector(lines, to + i)
+    for i in range(first):
+        lines[to + i] = 0
 
 
 @inner(makes_arrays=False)
-def transform_panel(data, begin, channels, mine, pad, tiles, scratch, places, panel):
-    """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
-    the end of them.
+def _load_pixels(data, channel, pad, tiles, ahead, lines):
+    """The 6 lines of pixels of each of a panel's segments; ``ahead``: the channel that comes next."""
+    found, _, number, _ = tiles
+    channels, height, width = data.shape[1:]
+    flat = flat_of(data)
+    for s in range(number):
+        some = found[s]
+        y, x, count = some.y * OUT - pad[0], some.x * OUT - pad[1], some.run * OUT + IN - OUT
+        at, to = ((some.image * channels + channel) * height + y) * width + x, (some.column + s) * OUT
+        first, last = min(max(0, -x), count), max(0, min(width - x, count))
+        for i in range(IN):
+            inside = 0 <= y + i < height
+            _load_line(flat, at, first * inside, last * inside, count, lines, to + i * _LINE)
+            # Short lines follow one another: the processor sees that by itself.
+            if inside and count > NARROW:
+                prefetch_to_read(flat, at + (ahead - channel) * height * width + first, last - first)
+            at += width
 
-    ``scratch`` is a worker's memory, ``places`` a panel's of :func:`find_places`.
+
+@inner(makes_arrays=False)
+def transform_panel(data, begin, channels, mine, pad, tiles, scratch, panel):
+    """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
+    the end of them. ``scratch`` is a worker's memory.
     """
-    _, _, vectors = tiles
-    height, width = data.shape[2:]
-    pixels, part = scratch[_MADE:], (channels + APART) * COLUMNS
-    if places.shape[0] > 0:
-        flat = flat_of(data)
-        for c in range(mine[0], mine[1]):
-            gather(flat, (begin + c) * height * width, places, vectors * MACHINE_LANES, pixels, 0)
-            for column in range(0, vectors * MACHINE_LANES, MACHINE_LANES):
-                transform_pixels(pixels, column, IN * COLUMNS, COLUMNS, panel, c * COLUMNS + column, part)
-        return
+    _, pairs, _, vectors = tiles
+    aside, lines, part = scratch[_RESULTS:_ASIDE], scratch[_ASIDE:], (channels + APART) * COLUMNS
     for c in range(mine[0], mine[1]):
         for k in range(PARTS):
             prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
-        _transform_row(data, begin + c, pad, tiles, begin + min(c + 1, channels - 1), scratch)
-        for k in range(PARTS):
-            for i in range(0, COLUMNS, MACHINE_LANES):
-                copy_vector(scratch, _ASIDE + k * _MADE_STEP + i, panel, k * part + c * COLUMNS + i)
+        _load_pixels(data, begin + c, pad, tiles, begin + min(c + 1, channels - 1), lines)
+        for v in range(vectors):
+            column = v * MACHINE_LANES
+            to = c * COLUMNS + column
+            transform_tiles(lines, _LINE, pairs, column // 2, aside, panel, to, part)
 
 
 @inner(makes_arrays=False)
@@ -160,7 +151,7 @@ def transform_filters(weight, first, count, part_of, turned, out, tile):
 @inner(makes_arrays=False)
 def _prefetch_results(tiles, f, out):
     """Ask for the pixels that a filter's results will be stored to."""
-    found, count, _ = tiles
+    found, _, count, _ = tiles
     height, width = out.shape[2:]
     flat = flat_of(out)
     for s in range(count):
@@ -177,7 +168,7 @@ def _prefetch_results(tiles, f, out):
 @inner(makes_arrays=False, forceinline=True)
 def _store_filter(products, tiles, lines, epilogue, f, out):
     """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
-    found, count, vectors = tiles
+    found, _, count, vectors = tiles
     scale, shift, act, other, add_other = epilogue
     filters, height, width = out.shape[1:]
     plane, act = height * width, activation_of(act, f)
@@ -228,4 +219,4 @@ def store_results(products, begin, end, tiles, scratch, epilogue, out):
     for f in range(begin, end):
         _prefetch_results(tiles, min(f + 1, out.shape[1] - 1), out)
         of_filter = Rows(products.array, products.at + (f - begin) * COLUMNS, products.step)
-        _store_filter(of_filter, tiles, scratch[:_LINES], epilogue, f, out)
+        _store_filter(of_filter, tiles, scratch[:_RESULTS], epilogue, f, out)

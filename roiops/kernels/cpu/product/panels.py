@@ -10,7 +10,6 @@ from ...jit import inner
 from ..vector import (
     FIXED_LANES,
     MACHINE_LANES,
-    flat_of,
     greater,
     load_some,
     multiply_add,
@@ -119,37 +118,3 @@ def add_run(source, source_at, other, activation, target, target_at, count):
         total = select(greater(low, total), low, total)
         total = select(greater(total, high), high, total)
         store_some(target, target_at + i, total, left)
-
-
-@inner(makes_arrays=False)
-def load_line(image, y, x, count, line, at):
-    """``count`` pixels of row y from x on, 0 outside the image; what follows in ``line`` is spoiled."""
-    height, width = image.shape
-    if y < 0 or y >= height:
-        for i in range(count):
-            line[at + i] = 0
-        return
-    flat = flat_of(image)
-    first, last = min(max(0, -x), count), max(0, min(width - x, count))
-    start = y * width + x
-    if start + last + MACHINE_LANES <= flat.shape[0]:
-        for i in range(first, last, MACHINE_LANES):
-            copy_vector(flat, start + i, line, at + i)
-    else:
-        for i in range(first, last):
-            line[at + i] = flat[start + i]
-    for i in range(first):
-        line[at + i] = 0
-    for i in range(last, count):
-        line[at + i] = 0
-
-
-@inner(makes_arrays=False)
-def gather(flat, start, places, columns, out, at):
-    """What lies at ``places``, ``start`` further, and 0 where a place is negative.
-
-    The first ``columns`` of each row of ``COLUMNS`` go to the same place in ``out``, ``at`` further.
-    """
-    for row in range(0, places.shape[0], COLUMNS):
-        for i in range(row, row + columns):
-            out[at + i] = flat[start + places[i]] if places[i] >= 0 else np.float32(0)
