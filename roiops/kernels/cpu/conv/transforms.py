@@ -19,7 +19,8 @@ from ..vector import BLOCK, MACHINE_LANES
 OUT, IN, TAPS = 4, 6, 3
 #: The numbers of a transformed tile, and of a filter's channel: products are made for each of them.
 PARTS = IN * IN
-#: The pixels of a pair of neighbouring tiles that are loaded at once.
+#: Pairs of neighbouring tiles in a vector, and the pixels of a pair, which are loaded at once.
+_PAIRS = MACHINE_LANES // 2
 _PAIR = ir.VectorType(ir.FloatType(), 2 * OUT)
 _POINTS = (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)
 
@@ -94,7 +95,7 @@ def transform_tiles(emit, lines, step, pairs, first, aside, out, out_at, out_ste
     first. ``aside`` is memory for 36 vectors.
     """
     line, places = emit.pointer(lines, 0, "pixels"), emit.pointer(pairs, first, "pairs")
-    begins = [emit.move(line, emit.load_number(places, k)) for k in range(MACHINE_LANES // 2)]
+    begins = [emit.move(line, emit.load_number(places, k)) for k in range(_PAIRS)]
     aside, target = emit.pointer(aside, 0, "aside"), emit.pointer(out, out_at, "out")
 
     def pixels(y):
@@ -133,28 +134,43 @@ def transform_taps(emit, taps, one, two, out, out_at, out_step):
 
 
 @emitted
-def transform_results(emit, products, out, epilogue):
-    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels.
+def transform_results(emit, products, out, at, step, pairs, first, apart, epilogue):
+    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels, ``step`` apart in ``out``.
 
-    ``products`` and ``out`` are :class:`Rows`; ``epilogue`` is a :class:`Epilogue` of one filter, whose
-    ``scale`` and ``shift`` are numbers, and ``act`` what :func:`~..product.emitter.activation_of` gives.
+    ``pairs``: how far beyond ``at`` the results of each pair of neighbouring tiles begin, and which pair is
+    the first; all lie in one piece where ``apart`` is 0. ``products`` are :class:`Rows`; ``epilogue`` is a
+    :class:`Epilogue` of one filter, whose ``scale`` and ``shift`` are numbers, and ``act`` what
+    :func:`~..product.emitter.activation_of` gives.
     """
-    source, step = emit.rows(products, "products")
-    target, out_step = emit.rows(out, "out")
+    source, product_step = emit.rows(products, "products")
+    target, places = emit.pointer(out, at, "out"), emit.pointer(pairs, first, "pairs")
     scale, shift, act, *_ = emit.members(epilogue)
-    other, add_other = emit.other(epilogue, emit.members(out)[1])
+    other, add_other = emit.other(epilogue, at)
     scale, shift, act = emit.splat(scale), emit.splat(shift), emit.activation(act)
-    columns = ([emit.load(source, emit.times(step, y * IN + x)) for y in range(IN)] for x in range(IN))
-    lines = [emit.times(out_step, y) for y in range(OUT)]
+    columns = (
+        [emit.load(source, emit.times(product_step, y * IN + x)) for y in range(IN)] for x in range(IN)
+    )
     values = []
     for row in _two_sided(emit, RESULTS, columns):
         values += emit.interleave([emit.fma(scale, value, shift) for value in row])
 
-    def with_other():
-        pairs = zip(by_rows(values, OUT), lines, strict=True)
-        return [value for row, line in pairs for value in emit.plus(row, emit.move(other, line))]
+    def lines_of(span, count):
+        """Where the first pairs' results are, for each line."""
+        begins = [emit.move(span, emit.load_number(places, k)) for k in range(count)]
+        return [[emit.move(begin, emit.times(step, y)) for begin in begins] for y in range(OUT)]
 
-    values = emit.activate(emit.choose(add_other, with_other, values), act)
-    for row, line in zip(by_rows(values, OUT), lines, strict=True):
-        for k, value in enumerate(row):
-            emit.store(value, emit.move(target, line), k * MACHINE_LANES)
+    def with_other():
+        lines = ([emit.load(each, vector=_PAIR) for each in line] for line in lines_of(other, _PAIRS))
+        added = [each for line in lines for each in emit.parted(line, MACHINE_LANES)]
+        return [emit.builder.fadd(value, each) for value, each in zip(values, added, strict=True)]
+
+    rows = by_rows(emit.activate(emit.choose(add_other, with_other, values), act), OUT)
+    with emit.builder.if_else(emit.builder.icmp_signed("!=", apart, emit.number(0))) as (separate, whole):
+        with separate:
+            for row, line in zip(rows, lines_of(target, _PAIRS), strict=True):
+                for pair, place in zip(emit.parted(row, _PAIR.count), line, strict=True):
+                    emit.store(pair, place)
+        with whole:
+            for row, (place,) in zip(rows, lines_of(target, 1), strict=True):
+                for k, value in enumerate(row):
+                    emit.store(value, place, k * MACHINE_LANES)

@@ -26,6 +26,7 @@ from .winograd_tiles import (
     APART,
     SCRATCH,
     find_tiles,
+    memory_for_pairs,
     store_results,
     tiles_of_image,
     transform_filters,
@@ -94,7 +95,7 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
         into = Epilogue(scale, shift, act, other, add_other)
         for item in range(w * items // workers, (w + 1) * items // workers):
             g, p = divmod(item, grid[0])
-            count, vectors = find_tiles(p, grid, found[w], pairs[w])
+            count, vectors = find_tiles(p, grid, out, found[w], pairs[w])
             tiles = found[w], pairs[w], count, vectors
             first, mine = g * channels, (np.int64(0), channels)
             transform_panel(data, first, channels, mine, pad, tiles, scratch[w], panels[w])
@@ -106,7 +107,7 @@ def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
 
 
 @parallel(makes_arrays=False)
-def _transform_panels(share, data, turn, ends, groups, grid, pad, memory):
+def _transform_panels(share, data, turn, ends, groups, grid, pad, memory, out):
     """Workers make panels of a group together: each transforms some of the channels.
 
     ``turn``: the group, the first of its channels and the end, the first panel and the end. ``ends``: for
@@ -118,7 +119,7 @@ def _transform_panels(share, data, turn, ends, groups, grid, pad, memory):
     for w in within(share, scratch.shape[0]):
         for k in range(end - begin):
             mine = ends[k, w], ends[k, w + 1]
-            count, vectors = find_tiles(begin + k, grid, found[w], pairs[w])
+            count, vectors = find_tiles(begin + k, grid, out, found[w], pairs[w])
             tiles = found[w], pairs[w], count, vectors
             transform_panel(data, first, channels, mine, pad, tiles, scratch[w], panels[k])
 
@@ -154,7 +155,7 @@ def _multiply_panels(share, filters, turn, begins, groups, grid, epilogue, memor
                     height, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
                     transform_filters(weight, f, height, (from_channel, to_channel), turned[w], left, to)
             for k in range(p, stop):
-                found_count, vectors = find_tiles(begin + k, grid, found[w], pairs[w])
+                found_count, vectors = find_tiles(begin + k, grid, out, found[w], pairs[w])
                 tiles = found[w], pairs[w], found_count, vectors
                 _multiply(left, (left_tile, some, 1), channels, panels[k], vectors, products[w], step)
                 store_results(
@@ -270,12 +271,12 @@ class Winograd(Way):
         panels = [machine.vectors] * whole + [rest] * (rest > 0)
         of_terms = sum(machine.of_term(machine.rows * n, machine.rows + n + 4) for n in panels)
         products = 1.1 * 36 * layer.groups * terms * ceil_div(layer.in_group, machine.rows) * of_terms
-        transforms = 1000 * layer.channels + 650 * layer.filters
+        transforms = 800 * layer.channels + 550 * layer.filters
         if machine.registers < 32:  # the numbers of a tile are stored and loaded again
             transforms *= 1.5
         # The weight comes from memory: in a network, other layers have used the caches since.
         weight = (14 + 20 * 9 / LINE) * terms * layer.filters
-        return products + vectors * transforms + weight + 80_000
+        return products + vectors * transforms + weight + 60_000
 
     @staticmethod
     def plan(layer, machine) -> Plan:
@@ -333,7 +334,7 @@ class Winograd(Way):
                 count = min(plan.together, plan.panels - begin)
                 turn, there = (g, *part, begin, begin + count), int(begin > 0 and all_made)
                 ends = _deal_channels(part[1] - part[0], count, workers)
-                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory))
+                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory, out))
                 begins = _deal_row_tiles(row_tiles, count, workers)
                 more = groups, grid, into, memory, out
                 kernels.append((_multiply_panels, workers, filters, (*turn, there), begins, *more))
@@ -375,4 +376,4 @@ class Winograd(Way):
         for_each = product, SCRATCH, made, _TURNED
         self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
         self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
-        self._pairs = np.zeros((workers, COLUMNS // 2), np.int64)
+        self._pairs = memory_for_pairs(workers)

@@ -29,11 +29,12 @@ APART = 1
 #: vector beyond the last one.
 _LINE = (COLUMNS + COLUMNS // 2) * OUT + 2 * MACHINE_LANES
 #: Where the parts of a worker's scratch end: lines of results, the inside of a transform, lines of pixels.
-_RESULTS = OUT * OUT * MACHINE_LANES
-_ASIDE = _RESULTS + PARTS * MACHINE_LANES
+_APART = OUT * OUT * MACHINE_LANES
+_ASIDE = _APART + PARTS * MACHINE_LANES
 SCRATCH = _ASIDE + IN * _LINE
-#: Lines of more pixels are asked for before they are wanted.
-NARROW = 40
+#: What is said of each pair of a panel's tiles: where in a line its pixels begin, and where in an image its
+#: results do; how many pairs of each vector lie inside; and nothing, for results that are made aside.
+_PIXELS, _RESULTS, _INSIDE, _ALONE = range(4)
 #: Numbers of a filter's channel before the transform.
 _NUMBERS = TAPS * TAPS
 
@@ -44,17 +45,30 @@ def tiles_of_image(out_size) -> tuple[int, int]:
     return -(-height // OUT), -(-width // (2 * OUT)) * 2
 
 
+def memory_for_pairs(workers: int) -> np.ndarray:
+    """What :func:`find_tiles` writes, for each worker."""
+    return np.zeros((workers, 4, COLUMNS // 2), np.int64)
+
+
 @inner(makes_arrays=False)
-def find_tiles(p, grid, found, pairs):
-    """Write the segments of a panel's tiles to ``found``, and where in a line of pixels each pair begins; how
-    many segments there are, and the vectors that the tiles fill.
+def find_tiles(p, grid, out, found, pairs):
+    """Write the segments of a panel's tiles to ``found``, and what is said of each pair; how many segments
+    there are, and the vectors that the tiles fill.
     """
     panels, tall, wide, tiles = grid
+    filters, height, width = out.shape[1:]
     first, stop, vectors = panel_range(p, panels, tiles)
     count = segments(first, stop, tall, wide, found)
+    pairs[_INSIDE, :] = 0
     for s in range(count):
-        for column in range(found[s].column, found[s].column + found[s].run, 2):
-            pairs[column // 2] = (column + s) * OUT
+        some = found[s]
+        y = some.y * OUT
+        for column in range(some.column, some.column + some.run, 2):
+            x = (some.x + column - some.column) * OUT
+            pairs[_PIXELS, column // 2] = (column + s) * OUT
+            pairs[_RESULTS, column // 2] = (some.image * filters * height + y) * width + x
+            if x + 2 * OUT <= width and y + OUT <= height:
+                pairs[_INSIDE, column // MACHINE_LANES] += 1
     return count, vectors
 
 
@@ -81,18 +95,20 @@ def _load_pixels(data, channel, pad, tiles, ahead, lines):
     """The 6 lines of pixels of each of a panel's segments; ``ahead``: the channel that comes next."""
     found, _, number, _ = tiles
     channels, height, width = data.shape[1:]
-    flat = flat_of(data)
+    flat, further = flat_of(data), (ahead - channel) * height * width
     for s in range(number):
         some = found[s]
         y, x, count = some.y * OUT - pad[0], some.x * OUT - pad[1], some.run * OUT + IN - OUT
         at, to = ((some.image * channels + channel) * height + y) * width + x, (some.column + s) * OUT
         first, last = min(max(0, -x), count), max(0, min(width - x, count))
+        whole = last - first == width
+        if whole:  # rows that follow one another
+            prefetch_to_read(flat, at + further + width, OUT * width)
         for i in range(IN):
             inside = 0 <= y + i < height
             _load_line(flat, at, first * inside, last * inside, count, lines, to + i * _LINE)
-            # Short lines follow one another: the processor sees that by itself.
-            if inside and count > NARROW:
-                prefetch_to_read(flat, at + (ahead - channel) * height * width + first, last - first)
+            if not whole and inside:
+                prefetch_to_read(flat, at + further + first, last - first)
             at += width
 
 
@@ -102,7 +118,7 @@ def transform_panel(data, begin, channels, mine, pad, tiles, scratch, panel):
     the end of them. ``scratch`` is a worker's memory.
     """
     _, pairs, _, vectors = tiles
-    aside, lines, part = scratch[_RESULTS:_ASIDE], scratch[_ASIDE:], (channels + APART) * COLUMNS
+    aside, lines, part = scratch[_APART:_ASIDE], scratch[_ASIDE:], (channels + APART) * COLUMNS
     for c in range(mine[0], mine[1]):
         for k in range(PARTS):
             prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
@@ -110,7 +126,7 @@ def transform_panel(data, begin, channels, mine, pad, tiles, scratch, panel):
         for v in range(vectors):
             column = v * MACHINE_LANES
             to = c * COLUMNS + column
-            transform_tiles(lines, _LINE, pairs, column // 2, aside, panel, to, part)
+            transform_tiles(lines, _LINE, pairs[_PIXELS], column // 2, aside, panel, to, part)
 
 
 @inner(makes_arrays=False)
@@ -168,7 +184,7 @@ def _prefetch_results(tiles, f, out):
 @inner(makes_arrays=False, forceinline=True)
 def _store_filter(products, tiles, lines, epilogue, f, out):
     """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
-    found, _, count, vectors = tiles
+    found, pairs, count, vectors = tiles
     scale, shift, act, other, add_other = epilogue
     filters, height, width = out.shape[1:]
     plane, act = height * width, activation_of(act, f)
@@ -179,18 +195,17 @@ def _store_filter(products, tiles, lines, epilogue, f, out):
         of_tiles = Rows(products.array, products.at + begin, products.step)
         while s + 1 < count and found[s + 1].column <= begin:
             s += 1
-        some = found[s]
-        x, rows = (some.x + begin - some.column) * OUT, min(OUT, height - some.y * OUT)
-        inside = begin + MACHINE_LANES <= some.column + some.run and x + MACHINE_LANES * OUT <= width
-        whole = inside and rows == OUT
-        # Tiles that hang over the edge, or lie apart: their pixels are made aside, without what is added.
+        whole = pairs[_INSIDE, v] == MACHINE_LANES // 2
+        apart = np.int64(begin + MACHINE_LANES > found[s].column + found[s].run)
+        # Where a pair hangs over the edge: the pixels are made aside, without what is added.
         into, place, step, added = lines, np.int64(0), np.int64(OUT * MACHINE_LANES), np.int64(0)
+        places, first_pair = pairs[_ALONE], np.int64(0)
         if whole:
-            place = (some.image * filters + f) * plane + some.y * OUT * width + x
-            into, step, added = flat, width, add_other
+            into, place, step, added = flat, f * plane, width, add_other
+            places, first_pair = pairs[_RESULTS], begin // 2
         then = act if whole or not add_other else UNCHANGED
         of_filter = Epilogue(scale[f], shift[f], then, flat_other if whole else lines, added)
-        transform_results(of_tiles, Rows(into, place, step), of_filter)
+        transform_results(of_tiles, into, place, step, places, first_pair, apart * whole, of_filter)
         if whole:
             continue
         k = s
@@ -219,4 +234,4 @@ def store_results(products, begin, end, tiles, scratch, epilogue, out):
     for f in range(begin, end):
         _prefetch_results(tiles, min(f + 1, out.shape[1] - 1), out)
         of_filter = Rows(products.array, products.at + (f - begin) * COLUMNS, products.step)
-        _store_filter(of_filter, tiles, scratch[:_RESULTS], epilogue, f, out)
+        _store_filter(of_filter, tiles, scratch[:_APART], epilogue, f, out)

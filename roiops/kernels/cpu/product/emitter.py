@@ -408,6 +408,12 @@ class Emitter:
             vectors = [self.shuffle(a, b, order) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
         return vectors[0]
 
+    def parted(self, vectors, lanes: int):
+        """The same numbers in vectors of so many lanes."""
+        wide = self.join(vectors)
+        firsts = range(0, wide.type.count, lanes)
+        return [self.shuffle(wide, wide, range(first, first + lanes)) for first in firsts]
+
     def loop(self, count, carried):
         """A counted loop with values carried round; see :class:`_Loop`."""
         return _Loop(self, count, carried)
