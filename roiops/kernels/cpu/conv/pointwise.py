@@ -49,8 +49,8 @@ def _pack_pixels(sources, weight, tiles, g, block, image, panel):
     channels, group = (g * terms, (g + 1) * terms), g * terms * plane
     for r in range(places[block].run, following):
         at, column, count = ats[r] + group, runs[r].place - places[block].first, runs[r].count
-        if count == COLUMNS:  # as most are: a known number of copies is faster
-            _take_pixels(image, at, plane, panel, 0, width, COLUMNS, prologue, channels)
+        if count == width == COLUMNS:  # as most are: a known number of copies is faster
+            _take_pixels(image, at, plane, panel, 0, COLUMNS, COLUMNS, prologue, channels)
         else:
             _take_pixels(image, at, plane, panel, column, width, count, prologue, channels)
     if following == runs.shape[0]:

@@ -126,7 +126,7 @@ def vectors_of_places(begins, counts, ats, places: int, across=1, targets=None):
     found = np.zeros(tiles + 1, PLACES)
     found["first"], found["run"] = firsts * MACHINE_LANES, first_runs
     sizes = np.diff(firsts)
-    least = sizes // -(-sizes // VECTORS)  # vectors of the smallest of the tile's parts
+    least = np.where(sizes % VECTORS == 0, VECTORS, np.minimum(sizes, FEW))
     found["direct"][:-1] = np.logical_and.reduceat(targets >= 0, firsts[:-1]) * least
     return found, runs, np.pad(targets, (0, VECTORS), constant_values=-1)
 

@@ -313,7 +313,13 @@ def _reduce_tile(height, vectors, in_panel):
 HALF = ROWS // 2
 #: Register tiles that are side by side in a wide tile: results are stored in runs that are so many times as
 #: long, and a processor that sees a long run fetches its lines by itself.
-ACROSS = 4
+ACROSS = 3
+
+
+@inner(makes_arrays=False, forceinline=True)
+def part_of(count):
+    """How many of ``count`` vectors a register tile takes next, so that the last one is not alone."""
+    return VECTORS if count == VECTORS or count >= VECTORS + FEW else FEW
 
 
 def _sum_rows(in_panel):
@@ -333,18 +339,18 @@ def _sum_rows(in_panel):
         if tile.rows < tile.room:
             left = Rows(last, tile.group * ROWS * length, length)
         following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
-        vector, count = tile.first // MACHINE_LANES, tile.count // MACHINE_LANES
-        parts = (count + VECTORS - 1) // VECTORS
-        for part in range(parts):
-            v, end = part * count // parts, (part + 1) * count // parts
+        vector, count, v = tile.first // MACHINE_LANES, tile.count // MACHINE_LANES, np.int64(0)
+        while v < count:
+            size = part_of(count - v)
             source = Rows(image, v * MACHINE_LANES if in_panel else tile.group * group_step, step)
             begins, to = (starts, vector + v), (targets, vector + v) if whole else (side_by_side, v)
             if tile.room == HALF:
                 low(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
-            elif end - v == VECTORS:
+            elif size == VECTORS:
                 full(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
             else:
                 narrow(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+            v += size
 
     return sum_rows
 
