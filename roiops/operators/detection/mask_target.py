@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...errors import DataError
+from ...kernels.rules import Pooling
 from ...params import Field, shape
 from ...registry import register
 from ..base import GradientFree, kernels
@@ -14,14 +15,12 @@ class MRCNNMaskTargetOp(GradientFree, WholeOperator):
     def run(self, ctx, inputs, results):
         p, (rois, masks, matches, classes) = self.params, inputs
         images, count = matches.shape
+        rules = find("contrib.ROIAlign", "", "avg", ("aligned",) if p.aligned else ()).rules
         sampled = np.empty((images * count, 1, *p.mask_size), masks.dtype)
         kernels("roi.average", ctx.device).forward(
             masks.reshape(images * masks.shape[1], 1, *masks.shape[2:]),
             self._boxes(ctx, rois, matches, masks.shape[1]),
-            1.0,
-            (p.sample_ratio, p.sample_ratio),
-            1,
-            find("contrib.ROIAlign", "", "avg", ("aligned",) if p.aligned else ()).rules,
+            Pooling(rules, 1.0, (p.sample_ratio, p.sample_ratio)),
             sampled,
         )
         results[0][...] = sampled.reshape(images, count, 1, *p.mask_size)  # the same for each class

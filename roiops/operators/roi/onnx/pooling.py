@@ -165,7 +165,7 @@ def _images(g, node, data, rows, groups):
 def _groups(rules, groups, pooled):
     """For rows and columns of bins: how many groups, and the group of each bin."""
     geometry = the_geometry()
-    counts = geometry.channel_groups(rules, groups, *pooled)
+    counts = geometry.channel_groups(r.Pooling(rules, 1.0, groups=groups), *pooled)
     return [
         (count, np.array([i * count // bins for i in range(bins)], np.int64))
         for count, bins in zip(counts, pooled, strict=True)
