@@ -1,14 +1,12 @@
 """Batches of data: what they are called, and iterators that make them."""
 
-import contextlib
 import gzip
 import importlib
 import math
 import numbers
-import queue
-import threading
 import zlib
-from collections import namedtuple
+from collections import deque, namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -413,7 +411,6 @@ class PrefetchingIter(BatchIter):
         self.rename_data, self.rename_label = rename_data, rename_label
         super().__init__(self.iters[0].batch_size)
         self._depth = depth
-        self._worker = None
         self._launch()
 
     @property
@@ -435,24 +432,18 @@ class PrefetchingIter(BatchIter):
         return result
 
     def _launch(self):
-        self._ready = queue.Queue(self._depth)
-        self._stop = threading.Event()
-        self._over = False
-        arguments = (self.iters, self._ready, self._stop)
-        self._worker = threading.Thread(target=_produce, args=arguments, daemon=True)
-        self._worker.start()
+        self._thread, self._coming = ThreadPoolExecutor(1), deque()
+        self._source = _together(self.iters)
+        for _ in range(max(1, self._depth)):
+            self._ask_for_another()
+
+    def _ask_for_another(self):
+        self._coming.append(self._thread.submit(next, self._source, None))
 
     def close(self):
         """Stop the thread."""
-        self._stop.set()
-        while self._worker is not None and self._worker.is_alive():
-            with contextlib.suppress(queue.Empty):  # make room, so that the thread sees the signal
-                self._ready.get(timeout=0.05)
-        self._worker = None
-
-    def __del__(self):
-        if getattr(self, "_worker", None) is not None:
-            self._stop.set()
+        self._coming.clear()
+        self._thread.shutdown(cancel_futures=True)
 
     def reset(self):
         self.close()
@@ -461,18 +452,10 @@ class PrefetchingIter(BatchIter):
         self._launch()
 
     def _next_batch(self):
-        if self._over or self._worker is None:
+        batches = self._coming.popleft().result() if self._coming else None
+        if batches is None:
             raise StopIteration
-        batches = self._ready.get()
-        if isinstance(batches, BaseException):
-            self._over = True
-            raise batches
-        if all(batch is None for batch in batches):
-            self._over = True
-            raise StopIteration
-        if any(batch is None or batch.pad != batches[0].pad for batch in batches):
-            self._over = True
-            raise DataError("PrefetchingIter: the iterators have unequally many samples")
+        self._ask_for_another()
         first = batches[0]
         data = [each for batch in batches for each in batch.data]
         label = [each for batch in batches for each in batch.label or ()]
@@ -488,22 +471,15 @@ class PrefetchingIter(BatchIter):
         )
 
 
-def _produce(iters, ready, stop) -> None:
-    """The thread of PrefetchingIter; it holds no reference to it, so that forgetting it ends both."""
-
-    over = False
-    while not over and not stop.is_set():
-        try:
-            item = [next(each, None) for each in iters]
-            over = any(batch is None for batch in item)
-        except Exception as error:
-            item, over = error, True
-        while not stop.is_set():
-            try:
-                ready.put(item, timeout=0.1)
-                break
-            except queue.Full:
-                continue
+def _together(iters):
+    """The batches of several iterators, one of each at a time. After their end or an error nothing comes."""
+    while True:
+        batches = [next(each, None) for each in iters]
+        if all(batch is None for batch in batches):
+            return
+        if any(batch is None or batch.pad != batches[0].pad for batch in batches):
+            raise DataError("PrefetchingIter: the iterators have unequally many samples")
+        yield batches
 
 
 class _FileIter(MXDataIter, NDArrayIter):

@@ -148,11 +148,10 @@ def test_an_error_in_the_thread_reaches_the_caller():
 
 
 def test_a_forgotten_prefetcher_ends_its_thread():
-    before = threading.active_count()
+    threads = set(threading.enumerate())
     iterator = mx.io.PrefetchingIter(mx.io.ResizeIter(numbers(4, batch_size=2), 10**9))
     iterator.next()
-    assert threading.active_count() == before + 1
-    thread = iterator._worker
+    (thread,) = set(threading.enumerate()) - threads
     del iterator
     thread.join(10)
     assert not thread.is_alive()
@@ -172,9 +171,9 @@ def test_prefetching_works_ahead():
 
     iterator = mx.io.PrefetchingIter(Slow(), depth=2)
     deadline = time.monotonic() + 10
-    while len(made) < 3 and time.monotonic() < deadline:  # two lie ready, a third waits for room
+    while len(made) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(made) == 3
+    assert len(made) == 2
     assert len(list(iterator)) == 5
 
 
