@@ -99,7 +99,7 @@ class Speedometer:
 
 
 class ProgressBar:
-    """Show how far the epoch is: a tqdm bar where tqdm is installed, log lines where it is not.
+    """Log how far the epoch is, as a bar, after every batch.
 
     Parameters
     ----------
@@ -111,33 +111,12 @@ class ProgressBar:
 
     def __init__(self, total, length=80):
         self.total, self.bar_len = total, length
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            tqdm = None
-        self._tqdm, self._bar = tqdm, None
 
     def __call__(self, param):
         count = min(param.nbatch + 1, self.total)
-        if self._tqdm is None:
-            filled = round(self.bar_len * count / self.total)
-            bar = "=" * filled + "-" * (self.bar_len - filled)
-            logging.info("[%s] %s%%", bar, math.ceil(100 * count / self.total))
-            return
-        if self._bar is None or count <= self._bar.n:
-            self.close()
-            self._bar = self._tqdm(total=self.total, ncols=self.bar_len, desc=f"epoch {param.epoch}")
-        if param.eval_metric is not None:
-            self._bar.set_postfix({name: f"{v:.4g}" for name, v in param.eval_metric.get_name_value()}, False)
-        self._bar.update(count - self._bar.n)
-        if count == self.total:
-            self.close()
-
-    def close(self):
-        """Leave the bar as it stands and end its line."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        filled = round(self.bar_len * count / self.total)
+        bar = "=" * filled + "-" * (self.bar_len - filled)
+        logging.info("[%s] %s%%", bar, math.ceil(100 * count / self.total))
 
 
 class LogValidationMetricsCallback:

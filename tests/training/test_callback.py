@@ -1,10 +1,7 @@
 """Callbacks: when they speak and what they write."""
 
 import itertools
-import sys
 from types import SimpleNamespace
-
-import pytest
 
 import roiops as mx
 
@@ -73,23 +70,8 @@ def test_validation_metrics(caplog):
     assert caplog.messages == ["Epoch[3] Validation-accuracy=0.500000"]
 
 
-def test_progress_bar_with_tqdm(capsys):
-    pytest.importorskip("tqdm")
-    bar = mx.callback.ProgressBar(total=3)
-    for epoch, batches in enumerate((3, 2, 4)):
-        for nbatch in range(batches):
-            bar(param(nbatch, counted(), epoch))
-    text = capsys.readouterr().err
-    assert "epoch 0: 100%" in text
-    assert "epoch 1:  67%" in text
-    assert "epoch 2: 100%" in text
-    assert "4/3" not in text
-    assert "accuracy=0.5" in text
-
-
-def test_progress_bar_without_tqdm(caplog, monkeypatch):
+def test_progress_bar(caplog):
     caplog.set_level("INFO")
-    monkeypatch.setitem(sys.modules, "tqdm", None)
     bar = mx.callback.ProgressBar(total=4, length=8)
     bar(param(0))
     bar(param(3))
