@@ -93,22 +93,21 @@ class DetHorizontalFlipAug(Declared, DetAugmenter, takes={"p": REQUIRED}):
         return src, label
 
 
-class _DetRandomAreaAug(DetAugmenter):
+class _DetRandomAreaAug(Declared, DetAugmenter):
     """Base of what cuts out or pads to a random area of random proportions."""
 
     #: The largest area that makes no difference.
     _without_effect = 0.0
 
-    def __init__(self, aspect_ratio_range, area_range, max_attempts, **kwargs):
+    def _set_up(self, **given):
         name = type(self).__name__
-        ratios = _pair(name, "aspect ratio", aspect_ratio_range)
-        areas = _pair(name, "area range", area_range)
-        super().__init__(aspect_ratio_range=ratios, area_range=areas, max_attempts=max_attempts, **kwargs)
-        self.aspect_ratio_range, self.area_range, self.max_attempts = ratios, areas, max_attempts
+        for argument, what in (("aspect_ratio_range", "aspect ratio"), ("area_range", "area range")):
+            given[argument] = self._kwargs[argument] = _pair(name, what, given[argument])
+        super()._set_up(**given)
         self.enabled = True
         for what, (least, most), bad in (
-            ("area_range", areas, areas[1] <= self._without_effect),
-            ("aspect_ratio_range", ratios, ratios[0] <= 0),
+            ("area_range", self.area_range, self.area_range[1] <= self._without_effect),
+            ("aspect_ratio_range", self.aspect_ratio_range, self.aspect_ratio_range[0] <= 0),
         ):
             if self.enabled and (bad or least > most):
                 warnings.warn(f"Skip {name} due to invalid {what}: {(least, most)}", stacklevel=3)
@@ -130,7 +129,11 @@ def _pair(name, what, given):
     return given, given
 
 
-class DetRandomCropAug(_DetRandomAreaAug):
+_CROPS = {"min_object_covered": 0.1, "aspect_ratio_range": (0.75, 1.33), "area_range": (0.05, 1.0)}
+_CROPS |= {"min_eject_coverage": 0.3, "max_attempts": 50}
+
+
+class DetRandomCropAug(_DetRandomAreaAug, takes=_CROPS):
     """Keep a random part that shows enough of the boxes; the whole image where none is found.
 
     Parameters
@@ -146,25 +149,6 @@ class DetRandomCropAug(_DetRandomAreaAug):
     max_attempts : int
         How many parts are tried.
     """
-
-    def __init__(
-        self,
-        min_object_covered=0.1,
-        aspect_ratio_range=(0.75, 1.33),
-        area_range=(0.05, 1.0),
-        min_eject_coverage=0.3,
-        max_attempts=50,
-    ):
-        super().__init__(
-            aspect_ratio_range,
-            area_range,
-            max_attempts,
-            min_object_covered=min_object_covered,
-            min_eject_coverage=min_eject_coverage,
-        )
-        order = "min_object_covered", "aspect_ratio_range", "area_range", "min_eject_coverage", "max_attempts"
-        self._kwargs = {name: self._kwargs[name] for name in order}
-        self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
 
     def __call__(self, src, label):
         height, width = src.shape[:2]
@@ -225,7 +209,11 @@ def _areas(boxes):
     return np.maximum(0, boxes[:, 3] - boxes[:, 1]) * np.maximum(0, boxes[:, 2] - boxes[:, 0])
 
 
-class DetRandomPadAug(_DetRandomAreaAug):
+_PADS = {"aspect_ratio_range": (0.75, 1.33), "area_range": (1.0, 3.0), "max_attempts": 50}
+_PADS |= {"pad_val": (128, 128, 128)}
+
+
+class DetRandomPadAug(_DetRandomAreaAug, takes=_PADS):
     """Put the image somewhere into a larger one of one colour.
 
     Parameters
@@ -241,12 +229,6 @@ class DetRandomPadAug(_DetRandomAreaAug):
     """
 
     _without_effect = 1.0
-
-    def __init__(
-        self, aspect_ratio_range=(0.75, 1.33), area_range=(1.0, 3.0), max_attempts=50, pad_val=(128, 128, 128)
-    ):
-        super().__init__(aspect_ratio_range, area_range, max_attempts, pad_val=pad_val)
-        self.pad_val = pad_val
 
     def __call__(self, src, label):
         height, width = src.shape[:2]
