@@ -81,6 +81,7 @@ ALLOWED = {
         "processors",
         "errors",
         "context",
+        "dtypes",
         "ndarray",
         "graph",
         "operators",

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..context import Context, cpu, current_context
+from ..dtypes import number_type
 from ..errors import GraphError, InputError, MissingFileError, MXNetError, ShapeError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
@@ -67,6 +68,7 @@ def load(
         raise GraphError(message + hint)
     _check_names(order, whole.list_inputs(), params, params_source, allow_missing)
     if dtype is not None:
+        dtype = number_type(f"{source}: dtype", dtype)
         params = {name: array.astype(dtype, copy=False) for name, array in params.items()}
     return ArchivedModel(symbol, params, source)
 

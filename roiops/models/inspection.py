@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ..context import cpu
+from ..dtypes import number_type
 from ..errors import DTypeError, MXNetError, nearest
 from ..graph import json_format
 from ..graph import nodes as graph
@@ -144,6 +145,7 @@ def inspect_model(
         params = None if params is None else found  # those that lie beside it are not asked for
         symbol, version = read_symbol(source, problems)
     held = (params or {}) if params is None or isinstance(params, dict) else all_params(params)
+    dtype = dtype and number_type(f"{source}: dtype", dtype)
     held = {n: Value(n, tuple(a.shape), np.dtype(dtype or a.dtype).name) for n, a in held.items()}
 
     order = graph.topological_order(symbol.heads)

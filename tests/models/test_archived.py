@@ -296,6 +296,19 @@ def test_float16_models_run_in_float16(tmp_path):
     assert output.asnumpy().tolist() == [[1, 2]]
 
 
+def test_a_dtype_that_is_none():
+    symbol = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
+    params = {"fc_weight": np.eye(2)}
+    for call in (
+        lambda: mx.models.load(symbol, params, dtype="foo", source="half"),
+        lambda: inspect_model(symbol, params, dtype="foo", source="half"),
+    ):
+        with pytest.raises(mx.MXNetError, match=r"half: dtype must be one of float32, .*, got 'foo'"):
+            call()
+    with pytest.raises(mx.MXNetError, match=r"dtype must be one of float32, .*, got 'foo'"):
+        mx.models.to_onnx(symbol, params, shapes={"data": (1, 2)}, dtype="foo")
+
+
 def test_names_without_prefix_are_sorted_by_the_graph(tmp_path):
     symbol = classifier()
     bare = {name.split(":", 1)[1]: a for name, a in values(symbol, data=SHAPE).items()}

@@ -10,6 +10,7 @@ import json
 import numpy as np
 
 from ... import ndarray as nd
+from ...dtypes import number_type
 from ...errors import GraphError
 from ...graph import nodes as symbol_graph
 from ...graph.symbol import load_json
@@ -83,7 +84,7 @@ def prepare(
 ) -> Conversion:
     """What :func:`to_onnx` writes, before it is written."""
     if dtype is not None:
-        model = _cast(model, np.dtype(dtype))
+        model = _cast(model, number_type(f"{model.source}: dtype", dtype))
     conversion = convert(model, shapes, opset, dtype or np.float32, functions)
     if fold:
         count = fold_batch_norms(conversion)

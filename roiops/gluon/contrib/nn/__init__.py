@@ -58,7 +58,7 @@ _OF_DEVICES = {"in_channels": 0, "num_devices": None, **_BATCH_NORM}
 
 
 class SyncBatchNorm(BatchNorm, takes=_OF_DEVICES):
-    """:class:`BatchNorm` over one device; ``num_devices`` above 1 is refused by the operator."""
+    """BatchNorm by the name of its many-device form: statistics are those of one device."""
 
     def _set_up(self, num_devices, **given):
         super()._set_up(axis=1, **given)
