@@ -5,9 +5,10 @@ import colorsys
 import numpy as np
 
 from ..errors import MXNetError
+from ..training.image.reading import pillow
 from .labels import class_name
 from .outputs import Reading
-from .pictures import Placement, _pillow
+from .pictures import Placement
 
 __all__ = ["colours", "draw"]
 
@@ -53,10 +54,10 @@ def draw(image, reading: Reading, place: Placement | None = None):
     A small one is enlarged so that labels can be read. ``place`` is where the picture lies in the network's
     input, for a segmentation.
     """
-    pillow = _pillow()
+    PIL = pillow()
     factor = max(1, -(-_LEAST_SIDE // max(image.size)))
     size = (image.width * factor, image.height * factor)
-    picture = image.resize(size, pillow.Image.Resampling.BICUBIC) if factor > 1 else image.copy()
+    picture = image.resize(size, PIL.Image.Resampling.BICUBIC) if factor > 1 else image.copy()
     if reading.segmentation is not None:
         return _segmentation(picture, reading, place, factor)
     found = reading.detections or []
@@ -64,7 +65,7 @@ def draw(image, reading: Reading, place: Placement | None = None):
     for each in reversed(found):
         if each.mask is not None:
             _paint(picture, _mask(each, picture.size, factor), chosen[each.class_id])
-    canvas = pillow.ImageDraw.Draw(picture)
+    canvas = PIL.ImageDraw.Draw(picture)
     thickness, font = max(2, round(min(picture.size) / 250)), _font(picture.size)
     taken: list[tuple] = []
     for each in reversed(found):  # the best on top
@@ -87,9 +88,7 @@ def save(picture, path) -> None:
 
 
 def _font(size):
-    from PIL import ImageFont
-
-    return ImageFont.load_default(max(13, min(size) // 36))
+    return pillow().ImageFont.load_default(max(13, min(size) // 36))
 
 
 def _corners(box, size, factor) -> tuple[float, float, float, float]:
@@ -131,11 +130,11 @@ def _overlap(one, other) -> bool:
 
 def _mask(each, size, factor) -> np.ndarray:
     """Where in the drawing the object is."""
-    pillow = _pillow()
+    PIL = pillow()
     x1, y1, x2, y2 = (round(value) for value in _corners(each.box, size, factor))
     covered = np.zeros((size[1], size[0]), bool)
-    sure = pillow.Image.fromarray(np.asarray(each.mask, np.float32))
-    inside = sure.resize((max(1, x2 - x1), max(1, y2 - y1)), pillow.Image.Resampling.BILINEAR)
+    sure = PIL.Image.fromarray(np.asarray(each.mask, np.float32))
+    inside = sure.resize((max(1, x2 - x1), max(1, y2 - y1)), PIL.Image.Resampling.BILINEAR)
     covered[y1 : y1 + inside.height, x1 : x1 + inside.width] = np.asarray(inside) > 0.5
     return covered
 
@@ -143,12 +142,12 @@ def _mask(each, size, factor) -> np.ndarray:
 def _paint(picture, where, colour) -> None:
     pixels = np.asarray(picture).astype(np.float32)
     pixels[where] += (np.float32(colour) - pixels[where]) * _OVERLAY
-    picture.paste(_pillow().Image.fromarray(pixels.astype(np.uint8)))
+    picture.paste(pillow().Image.fromarray(pixels.astype(np.uint8)))
 
 
 def _segmentation(picture, reading, place, factor):
     """The picture under the colours of its pixels' classes, with a legend."""
-    pillow = _pillow()
+    PIL = pillow()
     shown = [(number, part) for number, part in reading.parts() if part >= _LEAST_PART]
     chosen = colours(number for number, _ in shown)
     background = 0 if reading.names[:1] == ["background"] else None
@@ -156,7 +155,7 @@ def _segmentation(picture, reading, place, factor):
     for number, _ in shown:
         if number != background:
             _paint(picture, labels == number, chosen[number])
-    canvas, font, y = pillow.ImageDraw.Draw(picture), _font(picture.size), 0
+    canvas, font, y = PIL.ImageDraw.Draw(picture), _font(picture.size), 0
     for number, part in shown:
         if number == background:
             continue

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import ndarray as nd
 from ..errors import MXNetError, SettingsError, nearest
+from ..training.image.reading import imresize, in_bytes, in_gray, opened, pillow
 
 __all__ = ["PRESETS", "Placement", "Preprocessing", "find_pictures", "read_image"]
 
@@ -178,11 +180,10 @@ class Preprocessing:
         if self.channels == 3:
             pixels = np.asarray(image)
         else:
-            from ..training.image.reading import in_gray
-
             pixels = in_gray(image)[..., np.newaxis]
         if new != pixels.shape[:2]:
-            pixels = _resized(pixels, new, self.interpolation)
+            interp = {"linear": 1, "cubic": 2}[self.interpolation]
+            pixels = imresize(nd.array(pixels, dtype=np.uint8), new[1], new[0], interp).asnumpy()
         top, left = place.offset
         pixels = pixels[top : top + place.height, left : left + place.width].astype(np.float32)
         if self.color == "bgr":
@@ -206,27 +207,6 @@ def _by(size) -> str:
     return f"{size[0]}x{size[1]}"
 
 
-def _resized(pixels, size, interpolation) -> np.ndarray:
-    from .. import ndarray as nd
-    from ..training import image
-
-    number = {"linear": 1, "cubic": 2}[interpolation]
-    return image.imresize(nd.array(pixels, dtype=np.uint8), size[1], size[0], number).asnumpy()
-
-
-def _pillow():
-    try:
-        import PIL.Image
-        import PIL.ImageDraw
-        import PIL.ImageOps
-    except ImportError:
-        raise MXNetError(
-            "images need Pillow, which is not installed: pip install pillow; "
-            "an array in a .npy file does without"
-        ) from None
-    return PIL
-
-
 def read_image(picture, name: str | None = None):
     """A picture as RGB: from a file, upright as its camera noted; a Pillow image; or an array.
 
@@ -238,24 +218,13 @@ def read_image(picture, name: str | None = None):
     name : str, optional
         What errors call it; the file's name unless given.
     """
-    from ..training.image.reading import in_bytes
-
-    pillow = _pillow()
-    if isinstance(picture, pillow.Image.Image):
+    PIL = pillow()
+    if isinstance(picture, PIL.Image.Image):
         return in_bytes(picture)
     if not isinstance(picture, str | os.PathLike) and not hasattr(picture, "read"):
-        return pillow.Image.fromarray(_bytes(picture)).convert("RGB")
-    try:
-        with pillow.Image.open(picture) as image:
-            return in_bytes(pillow.ImageOps.exif_transpose(image))
-    except pillow.UnidentifiedImageError:
-        raise MXNetError(f"{name or picture}: not an image that Pillow can read") from None
-    except MXNetError as error:
-        raise MXNetError(f"{name or picture}: {error}") from None
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except Exception as error:  # a damaged image: Pillow raises errors of many kinds, SyntaxError among them
-        raise MXNetError(f"{name or picture}: a damaged image: {error}") from None
+        return PIL.Image.fromarray(_bytes(picture)).convert("RGB")
+    with opened(picture, name or picture) as image:
+        return in_bytes(PIL.ImageOps.exif_transpose(image))
 
 
 def _bytes(picture) -> np.ndarray:

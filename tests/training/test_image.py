@@ -275,7 +275,7 @@ def test_iterators_say_what_they_need(files):
         mx.image.ImageIter(1.5, (3, 4, 4), imglist=[[0, "bad.png"]])
     (files / "bad.png").write_bytes(b"nothing")
     broken = mx.image.ImageIter(1, (3, 4, 4), imglist=[[0, "bad.png"]], path_root=files)
-    with pytest.raises(mx.MXNetError, match=r"ImageIter: bad.png: imdecode: the 7 bytes are no image"):
+    with pytest.raises(mx.MXNetError, match=r"ImageIter: bad.png: imdecode, 7 bytes: not an image"):
         next(broken)
 
 
@@ -366,7 +366,7 @@ def test_colours_are_normalized_in_place(golden, picture):
 
 
 def test_errors(picture):
-    with pytest.raises(mx.MXNetError, match="imdecode: the 3 bytes are no image that can be read"):
+    with pytest.raises(mx.MXNetError, match="imdecode, 3 bytes: not an image that Pillow can read"):
         mx.image.imdecode(b"abc")
     with pytest.raises(mx.MXNetError, match="imresize: w and h must be 1 or more, got 0 and 3"):
         mx.image.imresize(picture, 0, 3)
@@ -393,7 +393,7 @@ def test_damaged_images_are_refused_by_name(tmp_path):
     for damaged in (b"P6 *5 1 255 ", b"P6 999999 999999 255 "):
         path = tmp_path / "a.png"
         path.write_bytes(damaged)
-        with pytest.raises(mx.MXNetError, match=r"a\.png: imdecode: the \d+ bytes are a damaged image"):
+        with pytest.raises(mx.MXNetError, match=r"a\.png: imdecode, \d+ bytes: a damaged image"):
             mx.image.imread(path)
         with pytest.raises(mx.MXNetError, match=r"a\.png: a damaged image"):
             read_image(path)

@@ -18,7 +18,7 @@ from ...errors import DataError, MXNetError, ParamError
 from ..factory import REQUIRED, Declared
 from .augment import Augmenter, CastAug, ForceResizeAug, ResizeAug, colour_augmenters, mean_and_std
 from .batches import ImageIter
-from .reading import copyMakeBorder, fixed_crop
+from .reading import copyMakeBorder, fixed_crop, pillow
 
 __all__ = [
     "CreateDetAugmenter",
@@ -518,11 +518,10 @@ class ImageDetIter(ImageIter):
 
 
 def _with_boxes(pixels, label, color, thickness, names) -> np.ndarray:
-    from PIL import Image, ImageDraw
-
+    PIL = pillow()
     height, width = pixels.shape[:2]
-    picture = Image.fromarray(pixels)
-    draw = ImageDraw.Draw(picture)
+    picture = PIL.Image.fromarray(pixels)
+    draw = PIL.ImageDraw.Draw(picture)
     sizes = width, height, width, height
     for kind, *box in label[:, :5]:
         left, top, right, bottom = (int(share * size) for share, size in zip(box, sizes, strict=True))

@@ -1,5 +1,6 @@
 """Reading, resizing and cropping images. Files are read by Pillow."""
 
+import contextlib
 import io
 import random
 
@@ -50,25 +51,46 @@ def imdecode(buf, flag=1, to_rgb=True) -> nd.NDArray:
     to_rgb : bool
         Whether channels are red, green, blue; else blue, green, red.
     """
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ImportError:
-        raise MXNetError("image: needs Pillow to read images: pip install pillow") from None
     raw = buf.asnumpy().tobytes() if isinstance(buf, nd.NDArray) else bytes(buf)
-    try:
-        with Image.open(io.BytesIO(raw)) as image:
-            pixels = np.array(in_bytes(image) if flag else in_gray(image))
-    except UnidentifiedImageError:
-        raise FormatError(f"imdecode: the {len(raw)} bytes are no image that can be read") from None
-    except MXNetError:
-        raise
-    except Exception as error:  # a damaged image: Pillow raises errors of many kinds, SyntaxError among them
-        raise FormatError(f"imdecode: the {len(raw)} bytes are a damaged image: {error}") from None
+    with opened(io.BytesIO(raw), f"imdecode, {len(raw)} bytes") as image:
+        pixels = np.array(in_bytes(image) if flag else in_gray(image))
     if not flag:
         pixels = pixels[:, :, None]
     elif not to_rgb:
         pixels = pixels[:, :, ::-1]
     return nd.array(pixels, dtype=np.uint8)
+
+
+def pillow():
+    """The package that reads, draws and writes pictures, which roiops does without otherwise."""
+    try:
+        import PIL.Image
+        import PIL.ImageDraw
+        import PIL.ImageFont
+        import PIL.ImageOps
+    except ImportError:
+        raise MXNetError(
+            "images need Pillow, which is not installed: pip install pillow; "
+            "an array in a .npy file does without"
+        ) from None
+    return PIL
+
+
+@contextlib.contextmanager
+def opened(file, what):
+    """A file as a Pillow image. That it cannot be read is an error that names ``what`` was to be read."""
+    PIL = pillow()
+    try:
+        with PIL.Image.open(file) as image:
+            yield image
+    except PIL.UnidentifiedImageError:
+        raise FormatError(f"{what}: not an image that Pillow can read") from None
+    except MXNetError as error:
+        raise FormatError(f"{what}: {error}") from None
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except Exception as error:  # a damaged image: Pillow raises errors of many kinds, SyntaxError among them
+        raise FormatError(f"{what}: a damaged image: {error}") from None
 
 
 def in_bytes(image, mode: str = "RGB"):
@@ -85,9 +107,7 @@ def in_bytes(image, mode: str = "RGB"):
                 f"a picture's values must be from 0 to 255, got {values.min():g} to {values.max():g} "
                 f"(Pillow's mode {image.mode})"
             )
-        from PIL import Image
-
-        image = Image.fromarray(values.astype(np.uint8))
+        image = pillow().Image.fromarray(values.astype(np.uint8))
     return image.convert(mode)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import FormatError, MXNetError, ParamError
+from .reading import imdecode, pillow
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
 
@@ -249,8 +250,6 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
     """The header and the picture of a record: blue, green, red; or grey, with ``iscolor=0``."""
-    from .reading import imdecode
-
     header, picture = unpack(s)
     decoded = imdecode(picture, 0 if iscolor == 0 else 1, to_rgb=False).asnumpy()
     return header, decoded[:, :, 0] if iscolor == 0 else decoded
@@ -266,8 +265,6 @@ def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str 
     img_fmt : str
         ``".jpg"`` or ``".png"``.
     """
-    from PIL import Image
-
     jpeg = "JPEG", "quality", 100
     kinds = {".jpg": jpeg, ".jpeg": jpeg, ".png": ("PNG", "compress_level", 9)}
     if img_fmt.lower() not in kinds:
@@ -276,5 +273,5 @@ def pack_img(header: IRHeader, img: np.ndarray, quality: int = 95, img_fmt: str 
     img = np.asarray(img)
     pixels = img[:, :, ::-1] if img.ndim == 3 and img.shape[2] == 3 else img.reshape(img.shape[:2])
     buffer = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, kind, **{option: min(quality, most)})
+    pillow().Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, kind, **{option: min(quality, most)})
     return pack(header, buffer.getvalue())
