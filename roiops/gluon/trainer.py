@@ -1,9 +1,6 @@
 """Trainer: an optimizer on the parameters of blocks, with a KVStore for several devices or hosts."""
 
-from pathlib import Path
-
 from ..mxnet.model import _create_kvstore
-from ..ndarray import files
 from ..training import optimizer as opt
 from .parameter import Parameter
 
@@ -200,19 +197,12 @@ class Trainer:
     def save_states(self, fname) -> None:
         """Write the optimizer's states to a file."""
         self._make_ready()
-        if self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
-            return
-        with files.replacing(fname) as file:
-            file.write(self._updaters[0].get_states(dump_optimizer=True))
+        holder = self._kvstore if self._update_on_kvstore else self._updaters[0]
+        holder.save_optimizer_states(fname, dump_optimizer=True)
 
     def load_states(self, fname) -> None:
         """Read the optimizer's states from a file."""
         self._make_ready()
-        if self._update_on_kvstore:
-            self._kvstore.load_optimizer_states(fname)
-        else:
-            states = Path(fname).read_bytes()
-            for updater in self._updaters:
-                updater.set_states(states)
+        for holder in [self._kvstore] if self._update_on_kvstore else self._updaters:
+            holder.load_optimizer_states(fname)
         self._count_from_the_optimizer()

@@ -5,11 +5,12 @@ import io
 import json
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 
 from ..errors import FormatError, ParamError, without
-from ..ndarray import NDArray, array, random, sparse, updates, zeros
+from ..ndarray import NDArray, array, files, random, sparse, updates, zeros
 from .factory import Declared, Factory
 
 __all__ = [
@@ -739,6 +740,16 @@ class Updater:
         for key, value in running.items():
             setattr(self.optimizer, key, value)
         self.optimizer._index_update_count, self.optimizer.num_update = counts, num_update
+
+    def save_optimizer_states(self, fname, dump_optimizer: bool = False) -> None:
+        """Write what :meth:`get_states` gives to a file, whole or not at all."""
+        states = self.get_states(dump_optimizer)
+        with files.replacing(fname) as file:
+            file.write(states)
+
+    def load_optimizer_states(self, fname) -> None:
+        """Take over what a file holds."""
+        self.set_states(Path(fname).read_bytes())
 
 
 _STATES_FORMAT = "roiops optimizer states 1"

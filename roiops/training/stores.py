@@ -8,7 +8,7 @@ import warnings
 
 from ..context import cpu
 from ..errors import MXNetError, ParamError, ShapeError, nearest
-from ..ndarray import NDArray, files
+from ..ndarray import NDArray
 from . import optimizer as optimizers
 
 __all__ = ["KVStore", "KVStoreBase", "total_of"]
@@ -234,17 +234,13 @@ class KVStore(KVStoreBase):
         )
 
     def save_optimizer_states(self, fname, dump_optimizer: bool = False) -> None:
-        states = self._optimizer("save_optimizer_states").get_states(dump_optimizer)
-        with files.replacing(fname) as file:
-            file.write(states)
+        self._optimizer("save_optimizer_states").save_optimizer_states(fname, dump_optimizer)
 
     def load_optimizer_states(self, fname) -> None:
-        updater = self._optimizer("load_optimizer_states")
-        with open(fname, "rb") as file:
-            updater.set_states(file.read())
+        self._optimizer("load_optimizer_states").load_optimizer_states(fname)
 
-    def _optimizer(self, what: str):
-        if not hasattr(self._updater, "get_states"):
+    def _optimizer(self, what: str) -> optimizers.Updater:
+        if not isinstance(self._updater, optimizers.Updater):
             raise MXNetError(f"KVStore.{what}: call set_optimizer() first")
         return self._updater
 

@@ -10,7 +10,6 @@ import numpy as np
 from ...context import Context, current_context
 from ...errors import DataError, DeviceError, GraphError, InputError, ParamError, ShapeError, nearest
 from ...graph.memory import drop_oldest
-from ...ndarray import files
 from .. import checkpoint
 from .. import kvstore as kvstores
 from .. import optimizer as optimizers
@@ -133,20 +132,12 @@ class Module(BaseModule):
     def save_optimizer_states(self, fname: str) -> None:
         """Write what the optimizer needs to go on exactly: its arrays and its counts of updates."""
         self._require("save_optimizer_states", optimizer=True)
-        if self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname)
-            return
-        with files.replacing(fname) as file:
-            file.write(self._updater.get_states())
+        (self._kvstore if self._update_on_kvstore else self._updater).save_optimizer_states(fname)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read what :meth:`save_optimizer_states` wrote."""
         self._require("load_optimizer_states", optimizer=True)
-        if self._update_on_kvstore:
-            self._kvstore.load_optimizer_states(fname)
-            return
-        with open(fname, "rb") as file:
-            self._updater.set_states(file.read())
+        (self._kvstore if self._update_on_kvstore else self._updater).load_optimizer_states(fname)
 
     # -- what it is -----------------------------------------------------------------------------------
 
@@ -319,8 +310,7 @@ class Module(BaseModule):
             batch_size *= store.num_workers
         rescale_grad = 1.0 / batch_size
         largest = max((self._arrays[0].arg_dict[name].size for name in self._param_names), default=0)
-        in_store = store is not None and not ranked and updates_in(store, kvstore, largest)
-        self._update_on_kvstore = in_store
+        self._update_on_kvstore = store is not None and not ranked and updates_in(store, kvstore, largest)
         count = 1 if self._update_on_kvstore else len(self._contexts)
         names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
         if isinstance(optimizer, str):
