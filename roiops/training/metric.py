@@ -5,7 +5,7 @@ import math
 import numpy
 
 from ..errors import DataError, ParamError, ShapeError
-from .factory import Declared, Factory
+from .factory import REQUIRED, Declared, Factory
 
 __all__ = [
     "F1",
@@ -210,13 +210,12 @@ class Accuracy(Declared, _PairMetric, takes={"axis": 1, "name": "accuracy", **_N
 
 @alias("top_k_accuracy", "top_k_acc")
 @register
-class TopKAccuracy(_PairMetric):
+class TopKAccuracy(Declared, _PairMetric, takes={"top_k": 1, "name": "top_k_accuracy", **_NAMES}):
     """The part of samples whose label is among the ``top_k`` largest outputs."""
 
-    def __init__(self, top_k=1, name="top_k_accuracy", output_names=None, label_names=None):
+    def _set_up(self, top_k):
         if top_k <= 1:
             raise ParamError(f"TopKAccuracy: top_k must be at least 2 (Accuracy is top 1), got {top_k}")
-        super().__init__(name, output_names, label_names, top_k=top_k)
         self.top_k = top_k
         self.name += f"_{top_k}"
 
@@ -341,7 +340,9 @@ def _correlation(counts) -> float:
 
 
 @register
-class Perplexity(_PairMetric):
+class Perplexity(
+    Declared, _PairMetric, takes={"ignore_label": REQUIRED, "axis": -1, "name": "perplexity", **_NAMES}
+):
     """The exponential of the mean of -log p(label).
 
     Parameters
@@ -351,10 +352,6 @@ class Perplexity(_PairMetric):
     axis : int
         The axis of the classes.
     """
-
-    def __init__(self, ignore_label, axis=-1, name="perplexity", output_names=None, label_names=None):
-        super().__init__(name, output_names, label_names, ignore_label=ignore_label)
-        self.ignore_label, self.axis = ignore_label, axis
 
     def measure(self, label, pred):
         label = label.ravel().astype(numpy.int64)
