@@ -8,6 +8,7 @@ Any of an operator's names will do:
 
 import json
 
+from .. import registry
 from ..errors import MXNetError
 from .common import add_import, refuse, table
 
@@ -24,12 +25,10 @@ def configure(parser) -> None:
 
 
 def execute(args) -> None:
-    from .. import registry
-
     if args.name is not None:
         refuse(args, "lists operators; give it without a NAME", "match")
-        prop = registry.get(_registered_name(args.name, registry))
-        print(json.dumps(_describe(prop, registry), indent=2) if args.json else _page(prop, registry))
+        prop = registry.get(_registered_name(args.name))
+        print(json.dumps(_describe(prop), indent=2) if args.json else _page(prop))
         return
     wanted = _letters_and_digits(args.match or "")
     aliases: dict[str, list[str]] = {}
@@ -43,15 +42,15 @@ def execute(args) -> None:
             ranked.append((0, name, prop))
         elif any(wanted in _letters_and_digits(n) for n in public):
             ranked.append((1, name, prop))
-        elif wanted in _letters_and_digits(_summary(prop, registry)):
+        elif wanted in _letters_and_digits(_summary(prop)):
             ranked.append((2, name, prop))
     found = [prop for _, _, prop in sorted(ranked, key=lambda entry: entry[:2])]
     if not found:
         raise MXNetError(f"no operator has {args.match!r} in any of its names or in its summary")
     if args.json:
-        print(json.dumps([_describe(prop, registry) for prop in found], indent=2))
+        print(json.dumps([_describe(prop) for prop in found], indent=2))
     else:
-        print(table((registry.public_name(prop.name), _summary(prop, registry)) for prop in found))
+        print(table((registry.public_name(prop.name), _summary(prop)) for prop in found))
 
 
 def _letters_and_digits(text: str) -> str:
@@ -59,25 +58,25 @@ def _letters_and_digits(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-def _registered_name(name: str, registry) -> str:
+def _registered_name(name: str) -> str:
     space, _, own = name.partition(".")
     return f"_{space}_{own}" if space in registry.NAMESPACES else name
 
 
-def _summary(prop, registry) -> str:
+def _summary(prop) -> str:
     return registry.docstring(prop).split("\n", 1)[0]
 
 
-def _page(prop, registry) -> str:
+def _page(prop) -> str:
     call = f"{registry.public_name(prop.name)}{registry.signature(prop)}"
     return f"{call}\n\n{registry.docstring(prop)}\n\nRuns on: {', '.join(prop.devices)}"
 
 
-def _describe(prop, registry) -> dict:
+def _describe(prop) -> dict:
     return {
         "name": prop.name,
         "public_name": registry.public_name(prop.name),
-        "summary": _summary(prop, registry),
+        "summary": _summary(prop),
         "aliases": registry.aliases_of(prop),
         "inputs": ["*data"] if prop.variadic else [*prop.arguments],
         "auxiliary_states": [*prop.aux],
