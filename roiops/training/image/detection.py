@@ -201,8 +201,12 @@ class DetRandomCropAug(_DetRandomAreaAug, takes=_CROPS):
         found[:, 1:5] = np.clip(found[:, 1:5], 0, 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             shown = _areas(found[:, 1:5]) * w * h / _areas(label[:, 1:5])
-        kept = (found[:, 3] > found[:, 1]) & (found[:, 4] > found[:, 2])
-        return found[kept & (shown > self.min_eject_coverage)]
+        return found[have_area(found) & (shown > self.min_eject_coverage)]
+
+
+def have_area(objects) -> np.ndarray:
+    """Which rows of a label are boxes with a width and a height."""
+    return (objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])
 
 
 def _areas(boxes):
@@ -399,7 +403,7 @@ class ImageDetIter(ImageIter):
         if width < 5 or not 0 <= before <= raw.size or (raw.size - before) % width != 0:
             raise DataError(f"Label shape {raw.shape} inconsistent with annotation width {width}.")
         objects = raw[before:].reshape(-1, width)
-        objects = objects[(objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])]
+        objects = objects[have_area(objects)]
         if not len(objects):
             raise DataError("Encounter sample with no valid label.")
         return objects
@@ -408,8 +412,7 @@ class ImageDetIter(ImageIter):
         """Raise unless there is an object of some area with a class."""
         if label.ndim != 2 or label.shape[1] < 5:
             raise DataError(f"Label with shape (1+, 5+) required, {label} received.")
-        with_area = (label[:, 3] > label[:, 1]) & (label[:, 4] > label[:, 2])
-        if not (with_area & (label[:, 0] >= 0)).any():
+        if not (have_area(label) & (label[:, 0] >= 0)).any():
             raise DataError("Invalid label occurs.")
 
     def _no_labels(self):

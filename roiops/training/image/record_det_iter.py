@@ -7,6 +7,7 @@ import numpy as np
 
 from ...errors import DataError, ParamError
 from ...params.field import Field, enum, floats, shape
+from .detection import have_area
 from .opencv import shift_hsl, to_bytes
 from .record_iter import OF_BOTH, RecordIter
 from .recordio import unpack
@@ -91,7 +92,7 @@ class ImageDetRecordIter(RecordIter):
     def _change(self, pixels, label, chance):
         p, before, width = self._p, int(label[0]), int(label[1])
         boxes = label[before:].reshape(-1, width)
-        boxes = boxes[(boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])].copy()
+        boxes = boxes[have_area(boxes)]  # a copy
         pixels = self._recoloured(pixels, chance)
         if p.rand_mirror_prob > 0 and chance.random() < p.rand_mirror_prob:
             pixels = pixels[:, ::-1]
