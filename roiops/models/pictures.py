@@ -177,10 +177,7 @@ class Preprocessing:
     def apply(self, image) -> np.ndarray:
         """A float32 array of shape (1, channels, height, width), from an image as ``read_image`` gives it."""
         place, new = self.place(image.height, image.width), self.size(image.height, image.width)
-        if self.channels == 3:
-            pixels = np.asarray(image)
-        else:
-            pixels = in_gray(image)[..., np.newaxis]
+        pixels = np.asarray(image) if self.channels == 3 else in_gray(image)[..., np.newaxis]
         if new != pixels.shape[:2]:
             interp = {"linear": 1, "cubic": 2}[self.interpolation]
             pixels = imresize(nd.array(pixels, dtype=np.uint8), new[1], new[0], interp).asnumpy()

@@ -11,7 +11,7 @@ from ... import ndarray as nd
 from ...errors import ParamError
 from ...random import generator
 from .augment import IMAGENET_LIGHT, turn_hues, with_contrast, with_saturation
-from .reading import imresize
+from .reading import imresize, resize_short
 
 _CHANGES = {
     "brightness": nd.multiply,
@@ -31,12 +31,11 @@ def resize(data, size=(), keep_ratio=False, interp=1, out=None) -> nd.NDArray:
         raise ParamError(f"image.resize: size must be one or two numbers, 1 or more, got {size!r}")
     if data.ndim == 4:
         made = nd.stack(*(resize(each, size, keep_ratio, interp) for each in data))
-        return made if out is None else made.copyto(out)
-    (height, width), width_and_height = data.shape[:2], (sides[0], sides[-1])
-    if keep_ratio and len(sides) == 1:
-        shorter = min(height, width)
-        width_and_height = width * sides[0] // shorter, height * sides[0] // shorter
-    return imresize(data, *width_and_height, interp, out)
+    elif keep_ratio and len(sides) == 1:
+        made = resize_short(data, sides[0], interp)
+    else:
+        made = imresize(data, sides[0], sides[-1], interp)
+    return made if out is None else made.copyto(out)
 
 
 def _add(change, name=None):
