@@ -1,7 +1,7 @@
 """Trainer: an optimizer on the parameters of blocks, with a KVStore for several devices or hosts."""
 
-from ..mxnet.model import _create_kvstore
 from ..training import optimizer as opt
+from ..training.module.module import create_kvstore
 from .parameter import Parameter
 
 __all__ = ["Trainer"]
@@ -84,7 +84,7 @@ class Trainer:
     def _init_kvstore(self) -> None:
         asked = self._asked_update
         arrays = {each.name: each.data(self._contexts[0]) for each in self._params}
-        store, on_store = _create_kvstore(self._asked_store, len(self._contexts), arrays)
+        store, on_store = create_kvstore(self._asked_store, len(self._contexts), arrays)
         if store is not None:
             self._distributed = "dist" in store.type
             on_store = on_store if asked is None else asked

@@ -17,13 +17,7 @@ from ..training.io import DataIter, NDArrayIter
 from ..training.metric import create as create_metric
 from ..training.module import Module
 from ..training.module.base_module import as_list
-from ..training.module.module import (
-    check_given,
-    store_for,
-    update_params,
-    update_params_on_kvstore,
-    updates_in,
-)
+from ..training.module.module import check_given, create_kvstore, update_params, update_params_on_kvstore
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
@@ -326,14 +320,8 @@ class FeedForward:
 
 # -- what modules of scripts' own import, by MXNet's names --------------------------------------------------
 
+_create_kvstore = create_kvstore
 _update_params, _update_params_on_kvstore = update_params, update_params_on_kvstore
-
-
-def _create_kvstore(kvstore, num_device: int, arg_params) -> tuple:
-    """The store of a training, or None, and whether it runs the optimizer."""
-    store = store_for(kvstore, num_device)
-    largest = max((each.size for each in arg_params.values()), default=0)
-    return store, store is not None and updates_in(store, kvstore, largest)
 
 
 def _initialize_kvstore(kvstore, param_arrays, arg_params, param_names, update_on_kvstore) -> None:

@@ -295,7 +295,8 @@ class Module(BaseModule):
     # -- training -------------------------------------------------------------------------------------
 
     def _init_optimizer(self, kvstore, optimizer, optimizer_params, force_init):
-        store = store_for(kvstore, len(self._contexts))
+        weights = {name: self._arrays[0].arg_dict[name] for name in self._param_names}
+        store, in_store = create_kvstore(kvstore, len(self._contexts), weights)
         ranked = isinstance(store, kvstores.KVStore) and store.type.startswith("dist")
         if ranked and len(self._contexts) > 1:
             raise DeviceError(f"Module.init_optimizer: with {store.type!r} each process has one device")
@@ -309,8 +310,7 @@ class Module(BaseModule):
         if store is not None:
             batch_size *= store.num_workers
         rescale_grad = 1.0 / batch_size
-        largest = max((self._arrays[0].arg_dict[name].size for name in self._param_names), default=0)
-        self._update_on_kvstore = store is not None and not ranked and updates_in(store, kvstore, largest)
+        self._update_on_kvstore = in_store and not ranked
         count = 1 if self._update_on_kvstore else len(self._contexts)
         names = {i * count + k: name for i, name in enumerate(self._param_names) for k in range(count)}
         if isinstance(optimizer, str):
@@ -507,22 +507,24 @@ def _repeated(array, count: int) -> np.ndarray:
     return np.broadcast_to(np.float32(0), (count * shape[0], *shape[1:]))
 
 
-def store_for(kvstore, devices: int):
-    """The store that ``init_optimizer`` was asked for; None where there is nothing for one to do."""
+def create_kvstore(kvstore, num_device: int, arg_params) -> tuple:
+    """The store that a training asks for, None where it has nothing to do, and whether it runs the optimizer.
+
+    ``kvstore`` is a store or a name, ``arg_params`` has the parameters by name.
+    """
+    store = kvstore
     if isinstance(kvstore, str):
-        alone = devices == 1 and "dist" not in kvstore
-        return None if alone else kvstores.create(kvstore)
-    if kvstore is not None and not isinstance(kvstore, kvstores.KVStoreBase):
+        alone = num_device == 1 and "dist" not in kvstore
+        store = None if alone else kvstores.create(kvstore)
+    if store is None:
+        return None, False
+    if not isinstance(store, kvstores.KVStoreBase):
         raise TypeError(f"kvstore must be KVStore, str or None, got {type(kvstore).__name__}")
-    return kvstore
-
-
-def updates_in(store, asked, largest: int) -> bool:
-    """Whether the store runs the optimizer, rather than each device; ``largest`` is that parameter's size."""
-    if asked == "local" and largest > _MOST_UPDATED_IN_STORE:
-        return False
+    largest = max((each.size for each in arg_params.values()), default=0)
+    if kvstore == "local" and largest > _MOST_UPDATED_IN_STORE:
+        return store, False
     wanted = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") != "0"
-    return wanted and store.is_capable(kvstores.KVStoreBase.OPTIMIZER)
+    return store, wanted and store.is_capable(kvstores.KVStoreBase.OPTIMIZER)
 
 
 def update_params_on_kvstore(param_arrays, grad_arrays, kvstore, param_names) -> None:
