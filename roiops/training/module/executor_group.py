@@ -209,10 +209,6 @@ class DataParallelExecutorGroup:
         """The memory between the operators, of all devices."""
         return sum(each.internal_bytes for each in self.execs)
 
-    @property
-    def _total_exec_bytes(self) -> int:
-        return self.internal_bytes
-
     def _fed(self, descriptions) -> list:
         return [
             [(rows, each.arg_dict[name]) for rows, each in zip(self.slices, self.execs, strict=True)]

@@ -165,10 +165,6 @@ class Module(BaseModule):
         """The executor of the last batch, on the first device."""
         return None if self._group is None else self._group.execs[0]
 
-    @property
-    def _total_exec_bytes(self) -> int:
-        return 0 if self._group is None else self._group.internal_bytes
-
     # -- binding --------------------------------------------------------------------------------------
 
     def _reset_bind(self) -> None:
