@@ -29,8 +29,9 @@ _LEAST = 4
 _TILE = max(ROWS * COLUMNS * ACROSS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
 
 
-#: Tiles that a layer has at least, if they are wide: many threads are to have equal shares of them.
-_MANY = 256
+#: Wide tiles want so many register tiles in a layer, a dozen for each of 64 threads, or at most so many terms:
+#: then a thread has some dozens in any case, since none is used for less work.
+_MANY_TILES, _FEW_TERMS = 768, 32
 
 
 def across(layer, machine) -> int:
@@ -38,7 +39,8 @@ def across(layer, machine) -> int:
     tiles = (
         layer.batch * math.prod(layer.out_size) // machine.columns * ceil_div(layer.in_group, machine.rows)
     )
-    return ACROSS if layer.in_group > layer.terms and tiles >= _MANY else 1
+    divides = tiles >= _MANY_TILES or layer.terms <= _FEW_TERMS
+    return ACROSS if layer.in_group > layer.terms and divides else 1
 
 
 class Plan(NamedTuple):
