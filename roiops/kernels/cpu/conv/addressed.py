@@ -29,8 +29,8 @@ _LEAST = 4
 _TILE = max(ROWS * COLUMNS * ACROSS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
 
 
-#: Wide tiles want so many register tiles in a layer, a dozen for each of 64 threads, or at most so many terms:
-#: then a thread has some dozens in any case, since none is used for less work.
+#: Wide tiles want so many register tiles in a layer, a dozen for each of 64 threads, or at most so many
+#: terms: then a thread has some dozens in any case, since none is used for less work.
 _MANY_TILES, _FEW_TERMS = 768, 32
 
 
