@@ -8,6 +8,8 @@ They interpolate at 0, +-5/8, +-3/2 and infinity. These points are exact in bina
 evenly that results are within about 2e-6 of the largest one (0, +-1, +-2, the usual choice: 6e-6).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 
@@ -20,7 +22,7 @@ OUT, IN, TAPS = 4, 6, 3
 #: The numbers of a transformed tile, and of a filter's channel: products are made for each of them.
 PARTS = IN * IN
 #: Pairs of neighbouring tiles in a vector, and the pixels of a pair, which are loaded at once.
-_PAIRS = MACHINE_LANES // 2
+PAIRS = MACHINE_LANES // 2
 _PAIR = ir.VectorType(ir.FloatType(), 2 * OUT)
 _POINTS = (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)
 
@@ -95,7 +97,7 @@ def transform_tiles(emit, lines, step, pairs, first, aside, out, out_at, out_ste
     first. ``aside`` is memory for 36 vectors.
     """
     line, places = emit.pointer(lines, 0, "pixels"), emit.pointer(pairs, first, "pairs")
-    begins = [emit.move(line, emit.load_number(places, k)) for k in range(_PAIRS)]
+    begins = [emit.move(line, emit.load_number(places, k)) for k in range(PAIRS)]
     aside, target = emit.pointer(aside, 0, "aside"), emit.pointer(out, out_at, "out")
 
     def pixels(y):
@@ -133,16 +135,30 @@ def transform_taps(emit, taps, one, two, out, out_at, out_step):
             both.store(value, target, both.times(out_step, y * IN + x))
 
 
-@emitted
-def transform_results(emit, products, out, at, step, pairs, first, apart, epilogue):
-    """Transform the 36 products of ``MACHINE_LANES`` tiles to 4 lines of pixels, ``step`` apart in ``out``.
+class Lines(NamedTuple):
+    """Where the results of a vector of tiles go, 4 lines for each pair of neighbours."""
 
-    ``pairs``: how far beyond ``at`` the results of each pair of neighbouring tiles begin, and which pair is
-    the first; all lie in one piece where ``apart`` is 0. ``products`` are :class:`Rows`; ``epilogue`` is a
-    :class:`Epilogue` of one filter, whose ``scale`` and ``shift`` are numbers, and ``act`` what
-    :func:`~..product.emitter.activation_of` gives.
+    #: A flat array; where the results of one filter begin in it; and the step from line to line.
+    array: np.ndarray
+    at: int
+    step: int
+    #: How far beyond that the results of each pair begin, and which pair is the first.
+    pairs: np.ndarray
+    first: int
+    #: Whether pairs do not follow one another; otherwise all are stored from where the first one begins.
+    apart: int
+
+
+@emitted
+def transform_results(emit, products, lines, epilogue):
+    """Transform the 36 products of ``MACHINE_LANES`` tiles to pixels.
+
+    ``products`` are :class:`Rows`, ``lines`` are :class:`Lines`; ``epilogue`` is a :class:`Epilogue` of one
+    filter, whose ``scale`` and ``shift`` are numbers, ``act`` what
+    :func:`~..product.emitter.activation_of` gives, and ``other`` an array like that of the lines.
     """
     source, product_step = emit.rows(products, "products")
+    out, at, step, pairs, first, apart = emit.members(lines)
     target, places = emit.pointer(out, at, "out"), emit.pointer(pairs, first, "pairs")
     scale, shift, act, *_ = emit.members(epilogue)
     other, add_other = emit.other(epilogue, at)
@@ -160,14 +176,14 @@ def transform_results(emit, products, out, at, step, pairs, first, apart, epilog
         return [[emit.move(begin, emit.times(step, y)) for begin in begins] for y in range(OUT)]
 
     def with_other():
-        lines = ([emit.load(each, vector=_PAIR) for each in line] for line in lines_of(other, _PAIRS))
+        lines = ([emit.load(each, vector=_PAIR) for each in line] for line in lines_of(other, PAIRS))
         added = [each for line in lines for each in emit.parted(line, MACHINE_LANES)]
         return [emit.builder.fadd(value, each) for value, each in zip(values, added, strict=True)]
 
     rows = by_rows(emit.activate(emit.choose(add_other, with_other, values), act), OUT)
     with emit.builder.if_else(emit.builder.icmp_signed("!=", apart, emit.number(0))) as (separate, whole):
         with separate:
-            for row, line in zip(rows, lines_of(target, _PAIRS), strict=True):
+            for row, line in zip(rows, lines_of(target, PAIRS), strict=True):
                 for pair, place in zip(emit.parted(row, _PAIR.count), line, strict=True):
                     emit.store(pair, place)
         with whole:

@@ -15,6 +15,7 @@ import numpy as np
 from ...jit import Calls
 from ..product.emitter import IDENTITY
 from ..product.machine import HERE, Machine
+from ..product.tiles import Epilogue
 from ..vector import FIXED_LANES
 
 #: ``scale`` and ``shift`` of an :class:`~..product.tiles.Epilogue` are longer than the filters by so many:
@@ -65,10 +66,10 @@ class Arrays(NamedTuple):
     prologue: tuple | None = None
 
     @property
-    def epilogue(self) -> tuple:
-        """An :class:`~..product.tiles.Epilogue` as a plain tuple."""
+    def epilogue(self) -> Epilogue:
+        """What becomes of the sums."""
         added = self.out if self.other is None else self.other
-        return self.scale, self.shift, self.act, added, int(self.other is not None)
+        return Epilogue(self.scale, self.shift, self.act, added, int(self.other is not None))
 
     @property
     def of_data(self) -> tuple:
@@ -116,13 +117,13 @@ class Way(ABC):
         """
 
 
-def epilogue_of_part(part, parts, epilogue, out) -> tuple:
+def epilogue_of_part(part, parts, epilogue: Epilogue, out) -> Epilogue:
     """What becomes of the sums of a part of the channels: the output has those of the parts before."""
-    scale, shift, act, other, add_other = epilogue
-    act = act if part == parts[-1] else IDENTITY
-    if part == parts[0]:
-        return scale, shift, act, other, add_other
-    return scale, np.zeros_like(shift), act, out, 1
+    if part != parts[-1]:
+        epilogue = epilogue._replace(act=IDENTITY)
+    if part != parts[0]:
+        epilogue = epilogue._replace(shift=np.zeros_like(epilogue.shift), other=out, add_other=1)
+    return epilogue
 
 
 def ceil_div(count: int, step: int) -> int:

@@ -16,8 +16,8 @@ from ...shares import within
 from ..product.emitter import COLUMNS, ROWS
 from ..product.fingerprint import fingerprint
 from ..product.machine import HERE, Machine
-from ..product.panels import MOST_SEGMENTS, SEGMENT, is_even
-from ..product.tiles import Epilogue, Rows, packed_product_tile
+from ..product.panels import is_even
+from ..product.tiles import Rows, packed_product_tile
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, aligned_zeros
 from .transforms import PARTS, TAPS
@@ -25,8 +25,9 @@ from .way import Way, ceil_div, epilogue_of_part
 from .winograd_tiles import (
     APART,
     SCRATCH,
+    Grid,
     find_tiles,
-    memory_for_pairs,
+    memory_for_tiles,
     store_results,
     tiles_of_image,
     transform_filters,
@@ -80,87 +81,107 @@ def _multiply(filters, rows, channels, panel, vectors, products, step):
         packed_product_tile(vectors, left, ROWS, panel, at, channels, results)
 
 
+class Memory(NamedTuple):
+    """What kernels write besides the results."""
+
+    #: Panels of transformed tiles that are in use at once, of one worker each or of all.
+    panels: np.ndarray
+    #: For each worker: products, scratch for transforms, filters that it transforms, and their turned taps.
+    products: np.ndarray
+    scratch: np.ndarray
+    made: np.ndarray
+    turned: np.ndarray
+    #: For each worker what :func:`find_tiles` writes.
+    runs: np.ndarray
+    places: np.ndarray
+
+
+class Turn(NamedTuple):
+    """What workers make together before they go on to what comes next."""
+
+    group: int
+    #: The first of the group's channels, and the end; the first panel, and the end.
+    from_channel: int
+    to_channel: int
+    begin: int
+    end: int
+    #: Whether workers still have the filters of the panels before, and need not transform them again.
+    there: int
+
+
 @parallel(makes_arrays=False)
-def _by_panel(share, data, filters, groups, grid, pad, epilogue, memory, out):
+def _by_panel(share, data, filters, groups, grid, epilogue, memory, out):
     """Each worker takes whole panels of tiles through all steps.
 
     A panel stays in a worker's own cache; the filters are read once for each panel.
     """
-    scale, shift, act, other, add_other = epilogue
-    panels, products, scratch, _, _, found, pairs = memory
     channels, in_group = data.shape[1] // groups, out.shape[1] // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
-    workers, items, step = panels.shape[0], groups * grid[0], products.shape[1] // PARTS
+    workers, items = memory.panels.shape[0], groups * grid.panels
+    step = memory.products.shape[1] // PARTS
     for w in within(share, workers):
-        into = Epilogue(scale, shift, act, other, add_other)
+        panel, products, scratch = memory.panels[w], memory.products[w], memory.scratch[w]
         for item in range(w * items // workers, (w + 1) * items // workers):
-            g, p = divmod(item, grid[0])
-            count, vectors = find_tiles(p, grid, out, found[w], pairs[w])
-            tiles = found[w], pairs[w], count, vectors
-            first, mine = g * channels, (np.int64(0), channels)
-            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], panels[w])
+            g, p = divmod(item, grid.panels)
+            tiles = find_tiles(p, grid, out, memory.runs[w], memory.places[w])
+            mine = np.int64(0), channels
+            transform_panel(data, g * channels, channels, mine, grid.pad, tiles, scratch, panel)
             for r in range(row_tiles):
                 begin, end = g * in_group + r * ROWS, g * in_group + min((r + 1) * ROWS, in_group)
                 rows = g * row_tiles + r, np.int64(1), groups * row_tiles
-                _multiply(filters[0], rows, channels, panels[w], vectors, products[w], step)
-                store_results(Rows(products[w], 0, step), begin, end, tiles, scratch[w], into, out)
+                _multiply(filters, rows, channels, panel, tiles.vectors, products, step)
+                store_results(Rows(products, 0, step), begin, end, tiles, scratch, epilogue, out)
 
 
 @parallel(makes_arrays=False)
-def _transform_panels(share, data, turn, ends, groups, grid, pad, memory, out):
-    """Workers make panels of a group together: each transforms some of the channels.
+def _transform_panels(share, data, turn, ends, groups, grid, memory, out):
+    """Workers make a :class:`Turn`'s panels together: each transforms some of the channels.
 
-    ``turn``: the group, the first of its channels and the end, the first panel and the end. ``ends``: for
-    each panel the first channel of each worker, and the end.
+    ``ends``: for each panel the first channel of each worker, and the end.
     """
-    g, from_channel, to_channel, begin, end = turn
-    panels, _, scratch, _, _, found, pairs = memory
-    channels, first = to_channel - from_channel, g * (data.shape[1] // groups) + from_channel
-    for w in within(share, scratch.shape[0]):
-        for k in range(end - begin):
+    channels = turn.to_channel - turn.from_channel
+    first = turn.group * (data.shape[1] // groups) + turn.from_channel
+    for w in within(share, memory.scratch.shape[0]):
+        for k in range(turn.end - turn.begin):
             mine = ends[k, w], ends[k, w + 1]
-            count, vectors = find_tiles(begin + k, grid, out, found[w], pairs[w])
-            tiles = found[w], pairs[w], count, vectors
-            transform_panel(data, first, channels, mine, pad, tiles, scratch[w], panels[k])
+            tiles = find_tiles(turn.begin + k, grid, out, memory.runs[w], memory.places[w])
+            scratch, panel = memory.scratch[w], memory.panels[k]
+            transform_panel(data, first, channels, mine, grid.pad, tiles, scratch, panel)
 
 
 @parallel(makes_arrays=False)
-def _multiply_panels(share, filters, turn, begins, groups, grid, epilogue, memory, out):
-    """Each worker multiplies some row tiles of filters by panels of a :func:`_transform_panels`.
+def _multiply_panels(share, kept, weight, turn, begins, groups, grid, epilogue, memory, out):
+    """Each worker multiplies some row tiles of filters by the panels of a :class:`Turn`.
 
     ``begins``: the first item of each worker, and the end; of each row tile there is one for each panel.
-    ``filters``: those that were transformed before, or an empty array, and the weight. In the latter case
-    a worker transforms some at a time, unless those of the panels before are the same: ``turn[5]``.
+    ``kept``: filters that were transformed before, or an empty array: then a worker transforms some of the
+    ``weight`` at a time, unless they are still there.
     """
-    g, from_channel, to_channel, begin, end, there = turn
-    kept, weight = filters
-    scale, shift, act, other, add_other = epilogue
-    panels, products, scratch, made, turned, found, pairs = memory
-    channels, in_group, count = to_channel - from_channel, out.shape[1] // groups, end - begin
-    row_tiles, step = (in_group + ROWS - 1) // ROWS, products.shape[1] // PARTS
-    for w in within(share, scratch.shape[0]):
-        into, item = Epilogue(scale, shift, act, other, add_other), begins[w]
+    part_of, in_group = (turn.from_channel, turn.to_channel), out.shape[1] // groups
+    channels, count = turn.to_channel - turn.from_channel, turn.end - turn.begin
+    row_tiles, step = (in_group + ROWS - 1) // ROWS, memory.products.shape[1] // PARTS
+    for w in within(share, memory.scratch.shape[0]):
+        products, scratch, made, item = memory.products[w], memory.scratch[w], memory.made[w], begins[w]
         while item < begins[w + 1]:
             tile, p = divmod(item, count)
             # Several row tiles are taken at once if all panels are multiplied by them.
             whole = min((begins[w + 1] - item) // count, step // (ROWS * COLUMNS)) if p == 0 else 0
             some, stop = (whole, count) if whole > 0 else (np.int64(1), min(count, p + begins[w + 1] - item))
             item += some * (stop - p)
-            from_filter = g * in_group + tile * ROWS
-            to_filter = g * in_group + min((tile + some) * ROWS, in_group)
-            left, left_tile = kept, g * row_tiles + tile
+            from_filter = turn.group * in_group + tile * ROWS
+            to_filter = turn.group * in_group + min((tile + some) * ROWS, in_group)
+            left, left_tile = kept, turn.group * row_tiles + tile
             if kept.size == 0:
-                left, left_tile = made[w], np.int64(0)
-                for f in range(to_filter if there else from_filter, to_filter, BLOCK):
+                left, left_tile = made, np.int64(0)
+                for f in range(to_filter if turn.there else from_filter, to_filter, BLOCK):
                     height, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
-                    transform_filters(weight, f, height, (from_channel, to_channel), turned[w], left, to)
+                    transform_filters(weight, f, height, part_of, memory.turned[w], made, to)
             for k in range(p, stop):
-                found_count, vectors = find_tiles(begin + k, grid, out, found[w], pairs[w])
-                tiles = found[w], pairs[w], found_count, vectors
-                _multiply(left, (left_tile, some, 1), channels, panels[k], vectors, products[w], step)
-                store_results(
-                    Rows(products[w], 0, step), from_filter, to_filter, tiles, scratch[w], into, out
-                )
+                tiles = find_tiles(turn.begin + k, grid, out, memory.runs[w], memory.places[w])
+                rows, panel = (left_tile, some, 1), memory.panels[k]
+                _multiply(left, rows, channels, panel, tiles.vectors, products, step)
+                results = Rows(products, 0, step)
+                store_results(results, from_filter, to_filter, tiles, scratch, epilogue, out)
 
 
 def _deal_channels(channels: int, panels: int, workers: int) -> np.ndarray:
@@ -320,11 +341,10 @@ class Winograd(Way):
 
         def prepare(workers):
             layer, plan = self.layer, self._plan
-            groups, pad, filters = layer.groups, layer.pad, (self._kept, weight)
-            memory = *self._scratch(), self._segments, self._pairs
-            grid = plan.panels, *tiles_of_image(layer.out_size), count_tiles(layer)
+            groups, kept, memory = layer.groups, self._kept, Memory(*self._scratch(), *self._places)
+            grid = Grid(plan.panels, *tiles_of_image(layer.out_size), count_tiles(layer), layer.pad)
             if plan.alone:
-                return [(_by_panel, workers, data, filters, groups, grid, pad, epilogue, memory, out)]
+                return [(_by_panel, workers, data, kept, groups, grid, epilogue, memory, out)]
             kernels, starts = [], range(0, plan.panels, plan.together)
             parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
             row_tiles = ceil_div(layer.in_group, ROWS)
@@ -332,12 +352,12 @@ class Winograd(Way):
             all_made = is_even(row_tiles, workers) and ceil_div(row_tiles, workers) <= plan.row_tiles
             for g, (part, into), begin in itertools.product(range(groups), parts, starts):
                 count = min(plan.together, plan.panels - begin)
-                turn, there = (g, *part, begin, begin + count), int(begin > 0 and all_made)
+                turn = Turn(g, *part, begin, begin + count, int(begin > 0 and all_made))
                 ends = _deal_channels(part[1] - part[0], count, workers)
-                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, pad, memory, out))
+                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, memory, out))
                 begins = _deal_row_tiles(row_tiles, count, workers)
-                more = groups, grid, into, memory, out
-                kernels.append((_multiply_panels, workers, filters, (*turn, there), begins, *more))
+                filters, more = (kept, weight), (groups, grid, into, memory, out)
+                kernels.append((_multiply_panels, workers, *filters, turn, begins, *more))
             return kernels
 
         def call():
@@ -375,5 +395,4 @@ class Winograd(Way):
         product = PARTS * (plan.row_tiles * ROWS + APART) * COLUMNS
         for_each = product, SCRATCH, made, _TURNED
         self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
-        self._segments = np.zeros((workers, MOST_SEGMENTS), SEGMENT)
-        self._pairs = memory_for_pairs(workers)
+        self._places = memory_for_tiles(workers)

@@ -1,23 +1,29 @@
 """Between images and what Winograd's way multiplies: panels of transformed tiles, filters, and results.
 
 A panel holds the transformed tiles of some vectors of neighbouring tiles: for each of the 36 parts and each
-channel a row of ``COLUMNS`` numbers. How tiles are dealt out to panels is a *grid*: the panels, the tiles of
-a column and of a row of an image, and all tiles. What is said of a panel's tiles are its segments, where its
-pairs' pixels lie, the number of segments, and that of vectors.
+channel a row of ``COLUMNS`` numbers. Its tiles (:class:`PanelTiles`) are runs of neighbours in a row of an
+image, whole *pairs* each. Pixels are copied to lines in a worker's memory, one run after the other, with
+zeros where a tile hangs over the edge, and loaded from there pair by pair. Results go straight to the image,
+pair by pair or a whole vector of tiles at once; those of a vector with a pair that hangs over the edge are
+made aside, in lines too, and copied run by run.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ...jit import inner
 from ..product.emitter import COLUMNS, ROWS, UNCHANGED, activation_of
-from ..product.panels import add_run, copy_run, panel_range, segments
+from ..product.panels import MOST_SEGMENTS, SEGMENT, add_run, copy_run, panel_range, segments
 from ..product.tiles import Epilogue, Rows, clear_vector, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, flat_of, prefetch_to_read, prefetch_to_write, transpose_block
 from .transforms import (
     IN,
     OUT,
+    PAIRS,
     PARTS,
     TAPS,
+    Lines,
     transform_results,
     transform_taps,
     transform_tiles,
@@ -25,16 +31,16 @@ from .transforms import (
 
 #: Rows that a panel's parts are set apart, so that they do not compete for the same places in a cache.
 APART = 1
-#: Floats from line to line of the pixels of a panel's tiles: runs of them lie side by side, with room for a
-#: vector beyond the last one.
+#: Floats from line to line of the pixels of a panel's tiles. A run has ``OUT`` pixels for each tile and two
+#: more, for which one tile's room is left after it; a run has a pair of tiles at least. Copies may spoil what
+#: less than two vectors take beyond the last one.
 _LINE = (COLUMNS + COLUMNS // 2) * OUT + 2 * MACHINE_LANES
 #: Where the parts of a worker's scratch end: lines of results, the inside of a transform, lines of pixels.
 _APART = OUT * OUT * MACHINE_LANES
 _ASIDE = _APART + PARTS * MACHINE_LANES
 SCRATCH = _ASIDE + IN * _LINE
-#: What is said of each pair of a panel's tiles: where in a line its pixels begin, and where in an image its
-#: results do; how many pairs of each vector lie inside; and nothing, for results that are made aside.
-_PIXELS, _RESULTS, _INSIDE, _ALONE = range(4)
+#: How the results of a vector of tiles are stored: aside first, pair by pair, or as one run.
+_STORED_ASIDE, _IN_PAIRS, _IN_ONE = range(3)
 #: Numbers of a filter's channel before the transform.
 _NUMBERS = TAPS * TAPS
 
@@ -45,31 +51,65 @@ def tiles_of_image(out_size) -> tuple[int, int]:
     return -(-height // OUT), -(-width // (2 * OUT)) * 2
 
 
-def memory_for_pairs(workers: int) -> np.ndarray:
+class Grid(NamedTuple):
+    """How tiles are dealt out to panels."""
+
+    panels: int
+    #: Tiles of a column and of a row of an image, and of all images.
+    tall: int
+    wide: int
+    tiles: int
+    #: Zeros above the images and on their left.
+    pad: tuple[int, int]
+
+
+class PanelTiles(NamedTuple):
+    """Where the pixels and the results of a panel's tiles lie."""
+
+    #: The runs, of :data:`~..product.panels.SEGMENT`, and how many there are.
+    runs: np.ndarray
+    count: int
+    #: Vectors that the tiles fill.
+    vectors: int
+    #: For each pair: where in a line its pixels begin, and where in the results of filter 0 its results do.
+    pixels: np.ndarray
+    results: np.ndarray
+    #: For each vector: how its results are stored, and the run of its first tile.
+    stored: np.ndarray
+    first_run: np.ndarray
+    #: For each pair 0: where in a line of their own results begin that are made aside.
+    aside: np.ndarray
+
+
+def memory_for_tiles(workers: int) -> tuple[np.ndarray, np.ndarray]:
     """What :func:`find_tiles` writes, for each worker."""
-    return np.zeros((workers, 4, COLUMNS // 2), np.int64)
+    return np.zeros((workers, MOST_SEGMENTS), SEGMENT), np.zeros((workers, 5, COLUMNS // 2), np.int64)
 
 
 @inner(makes_arrays=False)
-def find_tiles(p, grid, out, found, pairs):
-    """Write the segments of a panel's tiles to ``found``, and what is said of each pair; how many segments
-    there are, and the vectors that the tiles fill.
-    """
-    panels, tall, wide, tiles = grid
+def find_tiles(p, grid, out, runs, places) -> PanelTiles:
+    """The tiles of a panel. ``runs`` and ``places`` are a worker's memory."""
     filters, height, width = out.shape[1:]
-    first, stop, vectors = panel_range(p, panels, tiles)
-    count = segments(first, stop, tall, wide, found)
-    pairs[_INSIDE, :] = 0
-    for s in range(count):
-        some = found[s]
-        y = some.y * OUT
-        for column in range(some.column, some.column + some.run, 2):
-            x = (some.x + column - some.column) * OUT
-            pairs[_PIXELS, column // 2] = (column + s) * OUT
-            pairs[_RESULTS, column // 2] = (some.image * filters * height + y) * width + x
-            if x + 2 * OUT <= width and y + OUT <= height:
-                pairs[_INSIDE, column // MACHINE_LANES] += 1
-    return count, vectors
+    first, stop, vectors = panel_range(p, grid.panels, grid.tiles)
+    count = segments(first, stop, grid.tall, grid.wide, runs)
+    tiles = PanelTiles(runs, count, vectors, places[0], places[1], places[2], places[3], places[4])
+    tiles.stored[:] = _IN_ONE
+    if (stop - first) % MACHINE_LANES > 0:  # the last vector is not full
+        tiles.stored[vectors - 1] = _STORED_ASIDE
+    for r in range(tiles.count):
+        run = runs[r]
+        y, end = run.y * OUT, run.column + run.run
+        for column in range(run.column, end, 2):
+            pair, vector, x = column // 2, column // MACHINE_LANES, (run.x + column - run.column) * OUT
+            tiles.pixels[pair] = (column + r) * OUT
+            tiles.results[pair] = (run.image * filters * height + y) * width + x
+            if column % MACHINE_LANES == 0:
+                tiles.first_run[vector] = r
+            inside = x + 2 * OUT <= width and y + OUT <= height
+            in_one = end >= (vector + 1) * MACHINE_LANES
+            how = (_IN_ONE if in_one else _IN_PAIRS) if inside else _STORED_ASIDE
+            tiles.stored[vector] = min(tiles.stored[vector], how)
+    return tiles
 
 
 @inner(makes_arrays=False, forceinline=True)
@@ -92,14 +132,14 @@ def _load_line(flat, at, first, last, count, lines, to):
 
 @inner(makes_arrays=False)
 def _load_pixels(data, channel, pad, tiles, ahead, lines):
-    """The 6 lines of pixels of each of a panel's segments; ``ahead``: the channel that comes next."""
-    found, _, number, _ = tiles
+    """The 6 lines of pixels of each run of a panel's tiles; ``ahead``: the channel that comes next."""
     channels, height, width = data.shape[1:]
     flat, further = flat_of(data), (ahead - channel) * height * width
-    for s in range(number):
-        some = found[s]
-        y, x, count = some.y * OUT - pad[0], some.x * OUT - pad[1], some.run * OUT + IN - OUT
-        at, to = ((some.image * channels + channel) * height + y) * width + x, (some.column + s) * OUT
+    for r in range(tiles.count):
+        run = tiles.runs[r]
+        y, x, count = run.y * OUT - pad[0], run.x * OUT - pad[1], run.run * OUT + IN - OUT
+        at = ((run.image * channels + channel) * height + y) * width + x
+        to = (run.column + r) * OUT
         first, last = min(max(0, -x), count), max(0, min(width - x, count))
         whole = last - first == width
         if whole:  # rows that follow one another
@@ -117,16 +157,14 @@ def transform_panel(data, begin, channels, mine, pad, tiles, scratch, panel):
     """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
     the end of them. ``scratch`` is a worker's memory.
     """
-    _, pairs, _, vectors = tiles
     aside, lines, part = scratch[_APART:_ASIDE], scratch[_ASIDE:], (channels + APART) * COLUMNS
     for c in range(mine[0], mine[1]):
         for k in range(PARTS):
             prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
         _load_pixels(data, begin + c, pad, tiles, begin + min(c + 1, channels - 1), lines)
-        for v in range(vectors):
-            column = v * MACHINE_LANES
-            to = c * COLUMNS + column
-            transform_tiles(lines, _LINE, pairs[_PIXELS], column // 2, aside, panel, to, part)
+        for v in range(tiles.vectors):
+            to = c * COLUMNS + v * MACHINE_LANES
+            transform_tiles(lines, _LINE, tiles.pixels, v * PAIRS, aside, panel, to, part)
 
 
 @inner(makes_arrays=False)
@@ -167,62 +205,61 @@ def transform_filters(weight, first, count, part_of, turned, out, tile):
 @inner(makes_arrays=False)
 def _prefetch_results(tiles, f, out):
     """Ask for the pixels that a filter's results will be stored to."""
-    found, _, count, _ = tiles
     height, width = out.shape[2:]
     flat = flat_of(out)
-    for s in range(count):
-        some = found[s]
-        plane = (some.image * out.shape[1] + f) * height * width
-        first, rows = some.y * OUT, min(OUT, height - some.y * OUT)
-        if some.run * OUT >= width:
+    for r in range(tiles.count):
+        run = tiles.runs[r]
+        plane = (run.image * out.shape[1] + f) * height * width
+        first, rows = run.y * OUT, min(OUT, height - run.y * OUT)
+        if run.run * OUT >= width:
             prefetch_to_write(flat, plane + first * width, rows * width)
         else:
             for y in range(first, first + rows):
-                prefetch_to_write(flat, plane + y * width + some.x * OUT, some.run * OUT)
+                prefetch_to_write(flat, plane + y * width + run.x * OUT, run.run * OUT)
+
+
+@inner(makes_arrays=False)
+def _put_aside(lines, v, tiles, epilogue, act, f, out):
+    """Copy the results of vector ``v`` that were made aside to their places; then what is added comes in."""
+    filters, height, width = out.shape[1:]
+    flat, flat_other, begin, r = flat_of(out), flat_of(epilogue.other), v * MACHINE_LANES, tiles.first_run[v]
+    while r < tiles.count and tiles.runs[r].column < begin + MACHINE_LANES:
+        run = tiles.runs[r]
+        first, last = max(begin, run.column), min(begin + MACHINE_LANES, run.column + run.run)
+        x = (run.x + first - run.column) * OUT
+        length = min((last - first) * OUT, width - x)
+        to = ((run.image * filters + f) * height + run.y * OUT) * width + x
+        for y in range(min(OUT, height - run.y * OUT)):
+            source = (y * MACHINE_LANES + first - begin) * OUT
+            if epilogue.add_other:
+                add_run(lines, source, flat_other, act, flat, to + y * width, length)
+            else:
+                copy_run(lines, source, flat, to + y * width, length)
+        r += 1
 
 
 @inner(makes_arrays=False, forceinline=True)
 def _store_filter(products, tiles, lines, epilogue, f, out):
-    """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``."""
-    found, pairs, count, vectors = tiles
-    scale, shift, act, other, add_other = epilogue
-    filters, height, width = out.shape[1:]
-    plane, act = height * width, activation_of(act, f)
-    flat, flat_other = flat_of(out), flat_of(other)
-    s = 0
-    for v in range(vectors):
-        begin = v * MACHINE_LANES
-        of_tiles = Rows(products.array, products.at + begin, products.step)
-        while s + 1 < count and found[s + 1].column <= begin:
-            s += 1
-        whole = pairs[_INSIDE, v] == MACHINE_LANES // 2
-        apart = np.int64(begin + MACHINE_LANES > found[s].column + found[s].run)
-        # Where a pair hangs over the edge: the pixels are made aside, without what is added.
-        into, place, step, added = lines, np.int64(0), np.int64(OUT * MACHINE_LANES), np.int64(0)
-        places, first_pair = pairs[_ALONE], np.int64(0)
-        if whole:
-            into, place, step, added = flat, f * plane, width, add_other
-            places, first_pair = pairs[_RESULTS], begin // 2
-        then = act if whole or not add_other else UNCHANGED
-        of_filter = Epilogue(scale[f], shift[f], then, flat_other if whole else lines, added)
-        transform_results(of_tiles, into, place, step, places, first_pair, apart * whole, of_filter)
-        if whole:
-            continue
-        k = s
-        while k < count and found[k].column < begin + MACHINE_LANES:
-            some = found[k]
-            first = max(begin, some.column)
-            last = min(begin + MACHINE_LANES, some.column + some.run)
-            x = (some.x + first - some.column) * OUT
-            length = min((last - first) * OUT, width - x)
-            to = (some.image * filters + f) * plane + some.y * OUT * width + x
-            for y in range(min(OUT, height - some.y * OUT)):
-                source = (y * MACHINE_LANES + first - begin) * OUT
-                if add_other:
-                    add_run(lines, source, flat_other, act, flat, to + y * width, length)
-                else:
-                    copy_run(lines, source, flat, to + y * width, length)
-            k += 1
+    """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``.
+
+    ``lines``: memory for the results of a vector of tiles.
+    """
+    plane, width = f * out.shape[2] * out.shape[3], out.shape[3]
+    flat, flat_other, act = flat_of(out), flat_of(epilogue.other), activation_of(epilogue.act, f)
+    scale, shift, zero = epilogue.scale[f], epilogue.shift[f], np.int64(0)
+    act_aside = UNCHANGED if epilogue.add_other else act
+    aside = Lines(lines, zero, np.int64(OUT * MACHINE_LANES), tiles.aside, zero, zero)
+    for v in range(tiles.vectors):
+        of_tiles = Rows(products.array, products.at + v * MACHINE_LANES, products.step)
+        how = tiles.stored[v]
+        if how == _STORED_ASIDE:
+            to, of_filter = aside, Epilogue(scale, shift, act_aside, flat_other, zero)
+        else:
+            to = Lines(flat, plane, width, tiles.results, v * PAIRS, np.int64(how == _IN_PAIRS))
+            of_filter = Epilogue(scale, shift, act, flat_other, epilogue.add_other)
+        transform_results(of_tiles, to, of_filter)
+        if how == _STORED_ASIDE:
+            _put_aside(lines, v, tiles, epilogue, act, f, out)
 
 
 @inner(makes_arrays=False)

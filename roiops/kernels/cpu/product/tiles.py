@@ -26,9 +26,7 @@ class Epilogue(NamedTuple):
     """What becomes of a sum: ``act(scale * sum + shift + other)``.
 
     ``scale`` and ``shift`` hold a number for each filter; ``act`` is an :func:`~.emitter.activation`.
-    ``other`` is an array like the results; it is added where ``add_other`` is not 0. Kernels get it from
-    Python as a plain tuple, since to look at the type of a named one costs a call a microsecond. They take it
-    apart before they divide their work: numba's threads take no tuple that holds a tuple.
+    ``other`` is an array like the results; it is added where ``add_other`` is not 0.
     """
 
     scale: np.ndarray
