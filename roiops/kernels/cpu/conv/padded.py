@@ -10,8 +10,8 @@ from numba import types
 
 from ...jit import inner, parallel, separate
 from ...shares import taken, within
-from ..product.panels import copy_run, scale_run
-from ..product.tiles import clear_vector, copy_every_second, copy_vector, scale_vector
+from ..product.panels import take_run
+from ..product.tiles import clear_vector, copy_every_second, copy_vector, prologue_of, scale_vector
 from ..vector import MACHINE_LANES, flat_of
 from .way import ceil_div
 
@@ -90,17 +90,13 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
     What follows the zeros is spoiled, where there is room: the next row is written after it.
     """
     at, at_step, step = source
-    mean, scale, shift, floor, normalises = prologue
     vectors = (count + MACHINE_LANES - 1) // MACHINE_LANES * MACHINE_LANES
     reach = vectors * step if step <= 2 else flat.shape[0] + 1
     room = max(vectors, length + MACHINE_LANES - 1)
     done = 0
     if step == 1 and at_step == length and rows > 0:  # of joined rows: as far apart as in the image
         run = (rows - 1) * length + count
-        if normalises:
-            scale_run(flat, at, padded, to, run, mean, scale, shift, floor)
-        else:
-            copy_run(flat, at, padded, to, run)
+        take_run(flat, at, padded, to, run, prologue)
         for row in range(rows - 1):
             for i in range(to + row * length + count, to + (row + 1) * length):
                 padded[i] = 0
@@ -108,8 +104,8 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
         _clear(padded, to - length + count, min(to, end))
     while done < rows and at + reach <= flat.shape[0] and to + room <= end:
         for i in range(0, count, MACHINE_LANES):
-            if normalises:
-                scale_vector(flat, at + i, padded, to + i, mean, scale, shift, floor)
+            if prologue.used:
+                scale_vector(flat, at + i, padded, to + i, prologue)
             elif step == 1:
                 copy_vector(flat, at + i, padded, to + i)
             else:
@@ -118,8 +114,8 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
             clear_vector(padded, i)
         done, at, to = done + 1, at + at_step, to + length
     for _ in range(done, rows):  # the last ones, with nothing beyond them
-        if normalises:
-            scale_run(flat, at, padded, to, count, mean, scale, shift, floor)
+        if prologue.used:
+            take_run(flat, at, padded, to, count, prologue)
         else:
             for i in range(count):
                 padded[to + i] = flat[at + i * step]
@@ -140,7 +136,6 @@ def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     """
     stride, pad, (rows, length, channel_step), (planes, apart) = layout
     batch, channels, height, width = data.shape
-    mean, scale, shift, floor, normalises = prologue
     flat = flat_of(data)
     plane = batch * rows * length
     step = stride[1]
@@ -170,9 +165,7 @@ def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
                 _clear(padded, to + begin * length, min(into, end))
                 at = ((n * channels + c) * height + y) * width + x
                 source = at, stride[0] * width, step
-                of_channel = flat[0], flat[0], flat[0], floor, normalises
-                if normalises:
-                    of_channel = mean[c], scale[c], shift[c], floor, normalises
+                of_channel = prologue_of(prologue, c)
                 _fill_rows(flat, source, count, of_channel, padded, into, length, end_row - first_row, end)
                 _clear(padded, to + end_row * length, to + stop * length)
     for c in range(first, last):

@@ -11,8 +11,8 @@ import numpy as np
 from ...jit import inner
 from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.emitter import COLUMNS
-from ..product.panels import copy_run, scale_run
-from ..product.tiles import Rows, sum_panel
+from ..product.panels import take_run
+from ..product.tiles import Rows, prologue_of, sum_panel
 from ..vector import prefetch_to_read
 from .addressed import Addressed, Plan, across
 from .way import ceil_div
@@ -29,15 +29,10 @@ def _take_pixels(flat, at, plane, panel, column, step, count, prologue, channels
 
     They become what ``prologue`` makes of them. A panel's rows are ``step`` apart.
     """
-    mean, scale, shift, floor, normalises = prologue
     first, end = channels
     for c in range(end - first):
-        source, target, which = at + c * plane, c * step + column, first + c
-        if normalises:
-            m, a, b = mean[which], scale[which], shift[which]
-            scale_run(flat, source, panel, target, count, m, a, b, floor)
-        else:
-            copy_run(flat, source, panel, target, count)
+        of_channel = prologue_of(prologue, first + c)
+        take_run(flat, at + c * plane, panel, c * step + column, count, of_channel)
 
 
 @inner(makes_arrays=False)

@@ -15,7 +15,7 @@ import numpy as np
 from ...jit import Calls
 from ..product.emitter import IDENTITY
 from ..product.machine import HERE, Machine
-from ..product.tiles import Epilogue
+from ..product.tiles import AS_THEY_ARE, Epilogue, Prologue
 from ..vector import FIXED_LANES
 
 #: ``scale`` and ``shift`` of an :class:`~..product.tiles.Epilogue` are longer than the filters by so many:
@@ -72,9 +72,9 @@ class Arrays(NamedTuple):
         return Epilogue(self.scale, self.shift, self.act, added, int(self.other is not None))
 
     @property
-    def of_data(self) -> tuple:
+    def of_data(self) -> Prologue:
         """The prologue, or one that is not used."""
-        return self.prologue or (self.shift, self.shift, self.shift, np.float32(0), 0)
+        return Prologue(*self.prologue) if self.prologue else AS_THEY_ARE
 
 
 class Way(ABC):

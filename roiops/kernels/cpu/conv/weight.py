@@ -10,6 +10,7 @@ from ...jit import num_threads, parallel
 from ...shares import within
 from ..product.emitter import ROWS
 from ..product.matmul import multiply_at, scratch_shape
+from ..product.tiles import AS_THEY_ARE
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES
 from .padded import channel_step, fill_padded, tap_places
@@ -43,8 +44,8 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
 
 def _fill(images, pad, sizes, workers, padded):
     """Make a padded image of rows, and channels, of these ``sizes``; see ``conv/padded.py``."""
-    unused = padded[0], padded[0], padded[0], np.float32(0), 0
-    fill_padded.by(workers)(images, ((1, 1), pad, sizes, (1, 1)), unused, workers, padded.reshape(-1))
+    layout = (1, 1), pad, sizes, (1, 1)
+    fill_padded.by(workers)(images, layout, AS_THEY_ARE, workers, padded.reshape(-1))
 
 
 @parallel

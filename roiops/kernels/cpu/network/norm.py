@@ -9,7 +9,7 @@ import numpy as np
 
 from ...jit import Calls, inner, num_threads, parallel
 from ...shares import taken, within
-from ..product.tiles import scale_vector
+from ..product.tiles import Prologue, scale_vector
 from ..vector import MACHINE_LANES, flat_of
 
 #: Pixels of which a thread normalises all channels at a time.
@@ -90,8 +90,9 @@ def _scale_vectors(share, data, mean, scale, shift, floor, out):
     for plane in within(share, outer * channels):
         n, c = divmod(plane, channels)
         m, a, b, at = mean[c], scale[c], shift[c], (n * channels + c) * inner
+        of_channel = Prologue(m, a, b, floor, 1)
         for i in range(at, at + whole, MACHINE_LANES):
-            scale_vector(source, i, target, i, m, a, b, floor)
+            scale_vector(source, i, target, i, of_channel)
         for i in range(at + whole, at + inner):
             value = (source[i] - m) * a + b
             target[i] = floor if value < floor else value

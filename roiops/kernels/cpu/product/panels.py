@@ -88,18 +88,20 @@ def copy_run(source, source_at, target, target_at, count):
     copy_vector(source, source_at + count - MACHINE_LANES, target, target_at + count - MACHINE_LANES)
 
 
-@inner(makes_arrays=False)
-def scale_run(source, source_at, target, target_at, count, mean, scale, shift, floor):
-    """:func:`copy_run` of floats as ``max((float - mean) * scale + shift, floor)``."""
-    if count < MACHINE_LANES:
+@inner(makes_arrays=False, forceinline=True)
+def take_run(source, source_at, target, target_at, count, prologue):
+    """:func:`copy_run` of floats as a :class:`Prologue` of one channel makes them."""
+    if not prologue.used:
+        copy_run(source, source_at, target, target_at, count)
+    elif count < MACHINE_LANES:
         for i in range(count):
-            value = (source[source_at + i] - mean) * scale + shift
-            target[target_at + i] = floor if value < floor else value
-        return
-    for i in range(0, count - MACHINE_LANES, MACHINE_LANES):
-        scale_vector(source, source_at + i, target, target_at + i, mean, scale, shift, floor)
-    last = count - MACHINE_LANES
-    scale_vector(source, source_at + last, target, target_at + last, mean, scale, shift, floor)
+            value = (source[source_at + i] - prologue.mean) * prologue.scale + prologue.shift
+            target[target_at + i] = prologue.floor if value < prologue.floor else value
+    else:
+        for i in range(0, count - MACHINE_LANES, MACHINE_LANES):
+            scale_vector(source, source_at + i, target, target_at + i, prologue)
+        last = count - MACHINE_LANES
+        scale_vector(source, source_at + last, target, target_at + last, prologue)
 
 
 @inner(makes_arrays=False)

@@ -40,7 +40,7 @@ class Prologue(NamedTuple):
     """What data become on their way into a sum: ``max((data - mean) * scale + shift, floor)``.
 
     ``mean``, ``scale`` and ``shift`` hold a number for each channel. Where ``used`` is 0, data stay as they
-    are. Kernels get it as they get :class:`Epilogue`.
+    are.
     """
 
     mean: np.ndarray
@@ -48,6 +48,20 @@ class Prologue(NamedTuple):
     shift: np.ndarray
     floor: float
     used: int
+
+
+_NOTHING = np.zeros(1, np.float32)
+#: One that is not used.
+AS_THEY_ARE = Prologue(_NOTHING, _NOTHING, _NOTHING, np.float32(0), 0)
+
+
+@inner(makes_arrays=False)
+def prologue_of(prologue, c) -> Prologue:
+    """That of one channel: numbers in place of the arrays."""
+    mean, scale, shift, floor, used = prologue
+    if used:
+        return Prologue(mean[c], scale[c], shift[c], floor, used)
+    return Prologue(floor, floor, floor, floor, used)
 
 
 def _moved(load):
@@ -67,10 +81,10 @@ copy_every_second = _moved(lambda emit, source: emit.deinterleave(source, 2)[0])
 
 
 @emitted
-def scale_vector(emit, source, source_at, target, target_at, mean, scale, shift, floor):
-    """Copy ``MACHINE_LANES`` floats as ``max((float - mean) * scale + shift, floor)``; NaN stays NaN."""
+def scale_vector(emit, source, source_at, target, target_at, prologue):
+    """Copy ``MACHINE_LANES`` floats as a :class:`Prologue` of one channel makes them; NaN stays NaN."""
     builder = emit.builder
-    mean, scale, shift, floor = map(emit.splat, (mean, scale, shift, floor))
+    mean, scale, shift, floor = map(emit.splat, emit.members(prologue)[:4])
     value = emit.load(emit.pointer(source, source_at, "source"))
     value = builder.fadd(builder.fmul(builder.fsub(value, mean), scale), shift)
     value = builder.select(builder.fcmp_ordered("<", value, floor), floor, value)
