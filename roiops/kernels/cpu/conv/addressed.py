@@ -17,10 +17,10 @@ from ...shares import within
 from ..product.driver import Terms, Tiles, deal_tiles
 from ..product.emitter import COLUMNS, ROWS
 from ..product.machine import HERE
-from ..product.tiles import ACROSS
+from ..product.tiles import ACROSS, Filters, Prologue
 from ..scratch import Repeated, Scratch
-from ..vector import MACHINE_LANES
-from .padded import fill_padded, fills_itself, thin_out
+from ..vector import LINE, MACHINE_LANES
+from .padded import fill_padded, fills_itself, padding_cost, thin_out
 from .way import Arrays, Layer, Way, ceil_div, epilogue_of_part
 
 #: Tiles that a worker takes at once, at least: to take them costs less than they do.
@@ -46,15 +46,13 @@ def across(layer, machine) -> int:
 class Plan(NamedTuple):
     """What is computed, and where it lies."""
 
-    #: What ``fill`` and ``pack`` are told about where pixels lie: see :func:`~.padded.fill_channels`.
-    layout: tuple
-    #: Floats of a padded image of all channels, and of one of a group's; 0 where images are read as they are.
-    padded: int
-    group_padded: int
-    #: What filling it costs.
-    copying: int
     terms: Terms
     tiles: Tiles
+    #: Where pixels lie: the :class:`~.padded.Layout` of a padded image, or what the way's ``pack`` wants.
+    layout: tuple
+    #: Floats of the last channel of a padded image, with those beyond its planes that its taps see; 0 where
+    #: images are read as they are.
+    last_channel: int = 0
     #: How far beyond the place of its first vector a tile reads in a plane.
     reach: int = 0
     #: Floats of a worker's panel.
@@ -63,6 +61,24 @@ class Plan(NamedTuple):
     overlap: bool = False
     #: Whether only the pixels that a kernel of one pixel sees are read, which are copied first.
     thinned: bool = False
+
+    def padded(self, channels: int) -> int:
+        """Floats of a padded image of so many channels, or 0."""
+        if not self.last_channel:
+            return 0
+        return ceil_div((channels - 1) * self.layout.channel_step + self.last_channel, LINE) * LINE
+
+
+class Sources(NamedTuple):
+    """What a way's ``fill`` and ``pack`` read."""
+
+    data: np.ndarray
+    layout: tuple
+    prologue: Prologue
+    #: The first and the end of the rows of a padded image that each worker wants.
+    lines: np.ndarray
+    #: The channels of a group, where each worker has a padded image of its own; otherwise 0.
+    own_channels: int
 
 
 @parallel(makes_arrays=False)
@@ -74,16 +90,16 @@ def _copy_last(share, rows, last):
                 last[g, i, k] = rows[g, i, k]
 
 
-def rows_of_weight(weight, groups: int, filters) -> tuple[tuple, list]:
+def rows_of_weight(weight, groups: int, filters) -> tuple[Filters, list]:
     """A weight for :func:`~..product.tiles.sum_rows`, and the kernels that come before.
 
     They copy what is left for the last of a group's tiles, the ``filters``, to where it is filled up.
     """
     matrix, final = weight.reshape(groups, len(weight) // groups, -1), filters[-1]
     last = np.zeros((groups, ROWS, matrix.shape[2]), np.float32)
-    arrays = matrix.reshape(-1), last.reshape(-1), np.arange(0, COLUMNS * ACROSS, MACHINE_LANES)
+    found = Filters(matrix.reshape(-1), last.reshape(-1), np.arange(0, COLUMNS * ACROSS, MACHINE_LANES))
     whole = final["rows"] == final["room"]
-    return arrays, [] if whole else [(_copy_last, 1, matrix[:, final["first"] :], last)]
+    return found, [] if whole else [(_copy_last, 1, matrix[:, final["first"] :], last)]
 
 
 def _apart(places):
@@ -138,19 +154,23 @@ class Addressed(Way):
 
     def _bind(self, layer, arrays, epilogue):
         """A function of the number of workers, which gives a layer's kernels."""
-        data, out, machine, of_data = arrays.data, arrays.out, self.machine, arrays.of_data
+        data, out, machine, prologue = arrays.data, arrays.out, self.machine, arrays.of_data
         groups, plan = layer.groups, self.plan(layer, machine)
         weight, copies = self.left(layer, arrays.weight, plan)
-        tiles = plan.tiles
+        tiles, layout, in_group = plan.tiles, plan.layout, layer.channels // groups
+        padded, copying = plan.padded(layer.channels), 0
+        if padded:
+            planes = layer.channels * layout.stride[0] * layout.planes
+            copying = padding_cost(layer.batch * layout.rows, planes)
         if plan.overlap and arrays.other is not None:
             tiles = tiles._replace(places=_apart(tiles.places))
         thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
 
         def kernels_for(workers):
-            own = plan.padded > 0 and fills_itself(workers, groups, plan.copying)
-            if plan.padded and groups == 1 and not plan.tiles.by_filters:  # each fills what it needs alone
-                own = own or 4 * workers * plan.padded <= machine.last_cache
-            shape = (workers, plan.group_padded) if own else (1, plan.padded)
+            own = padded > 0 and fills_itself(workers, groups, copying)
+            if padded and groups == 1 and not tiles.by_filters:  # each fills what it needs alone
+                own = own or 4 * workers * padded <= machine.last_cache
+            shape = (workers, plan.padded(in_group)) if own else (1, padded)
             *memory, thinned = Scratch(shape, (workers, 2, _TILE), (workers, plan.panel), thinner)()
             images, spares, panels = memory
             kernels = [*copies]
@@ -158,16 +178,16 @@ class Addressed(Way):
                 kernels.append(
                     (thin_out, min(workers, num_threads(thinned.size)), data, layer.stride, thinned)
                 )
-            if not plan.padded:
+            if not padded:
                 images = (thinned if plan.thinned else data).reshape(1, -1)
             elif not own:
-                kernels.append((fill_padded, workers, data, plan.layout, of_data, workers, images[0]))
+                kernels.append((fill_padded, workers, data, layout, prologue, workers, images[0]))
             begins, lines = self.division(layer, machine, workers)
-            sources = data, plan.layout, of_data, lines, layer.channels // groups * own
+            sources = Sources(data, layout, prologue, lines, in_group * own)
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
             # Who has padded some of an image for itself computes no other part of it.
-            least = 0 if own and groups == 1 and not plan.tiles.by_filters else _LEAST
-            sums = sources, weight, tuple(terms), tuple(tiles), groups, begins, epilogue
+            least = 0 if own and groups == 1 and not tiles.by_filters else _LEAST
+            sums = sources, weight, terms, tiles, groups, begins, epilogue
             return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out, least)]
 
         return kernels_for
@@ -178,10 +198,10 @@ class Addressed(Way):
         """The first tile of each worker, and the rows of a padded image that its tiles see."""
         plan = cls.plan(layer, machine)
         begins, lines = deal_tiles(plan.tiles, layer.groups, workers), np.zeros((workers, 2), np.int64)
-        if not plan.padded:
+        if not plan.last_channel:
             return begins, lines
-        (rows, length, _), row_tiles = plan.layout[2], len(plan.tiles.filters)
-        lines[:, 1] = layer.batch * rows
+        length, row_tiles = plan.layout.length, len(plan.tiles.filters)
+        lines[:, 1] = layer.batch * plan.layout.rows
         if layer.groups > 1 or plan.tiles.by_filters:
             return begins, lines
         vectors = plan.tiles.places["first"] // machine.lanes

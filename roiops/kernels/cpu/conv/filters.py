@@ -8,6 +8,7 @@ channels some are summed at a time, so that packed weights stay in the second-le
 
 import functools
 import math
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -20,7 +21,7 @@ from ..product.matmul import flat_memory
 from ..product.tiles import Rows
 from ..vector import BLOCK, LINE, MACHINE_LANES, transpose_block
 from .addressed import Addressed, Plan
-from .padded import channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
+from .padded import Layout, channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
 from .way import ceil_div
 
 #: Pixels and vectors of a tile: its sums, a row of weights and a pixel, all in registers.
@@ -153,6 +154,18 @@ def _tile(vectors, count):
 _tile_3, _tile_2, _tile_1 = _tile(VECTORS, PIXELS), _tile(2, PIXELS), _tile(1, PIXELS)
 
 
+class _Weight(NamedTuple):
+    """A weight as kernels take it: a row of terms for each filter."""
+
+    flat: np.ndarray
+    #: From row to row.
+    step: int
+    terms: int
+    in_group: int
+    #: Rows of the next panel's weights that a tile fetches.
+    fetched: int
+
+
 @inner(makes_arrays=False)
 def _pack(weight, at, step, rows, terms, width, panel):
     """``rows`` filters from ``at`` on, ``step`` apart, ``width`` side by side for each term.
@@ -179,7 +192,7 @@ def _pack(weight, at, step, rows, terms, width, panel):
 def _pack_block(sources, weight, tiles, g, block, image, panel):
     """A panel's weights. What comes next are those of the next panel."""
     flat, step, terms, in_group, _ = weight
-    some = tiles[0][block]
+    some = tiles.filters[block]
     at, rows = (g * in_group + some.first) * step, min(some.room, in_group - some.first)
     _pack(flat, at, step, rows, terms, some.room, panel)
     return Rows(flat, at + rows * step, step)
@@ -189,7 +202,7 @@ def _pack_block(sources, weight, tiles, g, block, image, panel):
 def _sum_pixels(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Vectors of filters by pixels; each tile fetches a part of the next panel's weights."""
     starts, targets, repeats, step, group_step, offsets = terms
-    source, begins, fetched = Rows(image, tile.group * group_step, step), (starts, tile.first), weight[4]
+    source, begins, fetched = Rows(image, tile.group * group_step, step), (starts, tile.first), weight.fetched
     following = Rows(soon.array, soon.at + tile.inside * fetched * soon.step, soon.step)
     to, row = Rows(sums.array, sums.at + targets[tile.places] if whole else sums.at, sums.step), tile.row
     if tile.room == 3 * MACHINE_LANES:
@@ -283,7 +296,7 @@ class ByFilters(Addressed):
     def left(layer, weight, plan):
         flat, step, _ = flat_memory(weight.reshape(layer.filters, -1))
         fetched = ceil_div(WIDTH, len(plan.tiles.places) - 1)
-        return (flat, step, layer.terms, layer.in_group, fetched), []
+        return _Weight(flat, step, layer.terms, layer.in_group, fetched), []
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
@@ -292,16 +305,13 @@ class ByFilters(Addressed):
         batch, channels, (in_height, in_width) = layer.batch, layer.channels, layer.in_size
         (height, width), tile_pixels = layer.out_size, machine.filter_tile[0]
         reach = window_reach(layer.out_size, kernel, stride, dilate)
-        padded = group_padded = 0
-        in_group = channels // layer.groups
+        last_channel, in_group = 0, channels // layer.groups
         if pad != (0, 0) or reach[0] > in_height or reach[1] > in_width:
             shared = shared_zeros(reach[1], in_width, pad[1])
             rows, length = reach[0], reach[1] - shared
             image_step = rows * length
             step = channel_step(batch * image_step, machine.lanes)
-            padded, group_padded = (
-                ceil_div(count * step + shared, LINE) * LINE for count in (channels, in_group)
-            )
+            last_channel = step + shared
         else:
             rows, length, step = 0, in_width, in_height * in_width
             image_step = channels * step
@@ -316,10 +326,8 @@ class ByFilters(Addressed):
         starts = np.pad(starts, ((0, 0), (0, surplus)), "edge").reshape(-1)
         tiles = _tiles(layer, tile_pixels)
         return Plan(
-            layout=((1, 1), pad, (rows, length, step), (1, 1)),
-            padded=padded,
-            group_padded=group_padded,
-            copying=padding_cost(batch * rows, channels),
+            layout=Layout((1, 1), pad, rows, length, step),
+            last_channel=last_channel,
             terms=Terms(
                 starts,
                 tiles.runs["at"].copy(),

@@ -5,6 +5,8 @@ the pixels that one tap of the kernel wants for neighbouring results lie side by
 results' own place that is the same everywhere.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import types
 
@@ -14,6 +16,20 @@ from ..product.panels import take_run
 from ..product.tiles import clear_vector, copy_every_second, copy_vector, prologue_of, scale_vector
 from ..vector import MACHINE_LANES, flat_of
 from .way import ceil_div
+
+
+class Layout(NamedTuple):
+    """A padded image: ``[channel][remainder of y][plane of columns][image][row][column]``."""
+
+    stride: tuple[int, int]
+    pad: tuple[int, int]
+    #: Rows of an image in a plane, their length, and the floats from a channel to the next.
+    rows: int
+    length: int
+    channel_step: int
+    #: Planes of columns, and how many pixels further each begins than the one before.
+    planes: int = 1
+    apart: int = 1
 
 
 def window_reach(out_size, kernel, stride, dilate) -> list[int]:
@@ -127,14 +143,10 @@ def _fill_rows(flat, source, count, prologue, padded, to, length, rows, end):
 def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     """Copy channels ``[first, last)`` of the images, as the :class:`Prologue` makes them, to a padded image.
 
-    The padded image is for the channels ``owned[0]`` to ``owned[1]``.
-
-    It is ``[channel][remainder of y][plane of columns][image][row][column]``. ``layout``: stride and pad; the
-    rows of a plane, their length and the step from channel to channel; how many planes of columns there are,
-    and how many pixels further each begins than the one before. ``lines``: the first and the end of what is
-    wanted of each plane's rows, counted from image to image.
+    The padded image is for the channels ``owned[0]`` to ``owned[1]``. ``lines``: the first and the end of
+    what is wanted of each plane's rows, counted from image to image.
     """
-    stride, pad, (rows, length, channel_step), (planes, apart) = layout
+    stride, pad, rows, length, channel_step, planes, apart = layout
     batch, channels, height, width = data.shape
     flat = flat_of(data)
     plane = batch * rows * length
@@ -188,17 +200,13 @@ def fill_padded(share, data, layout, prologue, workers, padded):
     channels = data.shape[1]
     for w in within(share, workers):
         first, last = w * channels // workers, (w + 1) * channels // workers
-        lines, owned = (np.int64(0), data.shape[0] * layout[2][0]), (np.int64(0), channels)
+        lines, owned = (np.int64(0), data.shape[0] * layout.rows), (np.int64(0), channels)
         fill_channels(data, layout, prologue, owned, first, last, lines, padded)
 
 
 @inner(makes_arrays=False)
 def fill_own(sources, g, w, image):
-    """A worker's own padded image of a group's channels, for the driver: ``fill``.
-
-    ``sources``: the data; layout and prologue, see :func:`fill_channels`; the first and the end of the lines
-    that each worker wants; the channels of a group, 0 where workers have no padded images of their own.
-    """
+    """A worker's own padded image of a group's channels, for the driver: ``fill``, of its ``Sources``."""
     data, layout, prologue, lines, channels = sources
     if channels > 0:
         owned = g * channels, (g + 1) * channels

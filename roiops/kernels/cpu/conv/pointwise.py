@@ -5,17 +5,27 @@ The pixels of a tile are packed: then all terms of a sum lie in a few pages, how
 
 import functools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...jit import inner
-from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
+from ..product.driver import Pieces, Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.emitter import COLUMNS
 from ..product.panels import take_run
-from ..product.tiles import Rows, prologue_of, sum_panel
+from ..product.tiles import Filters, Rows, prologue_of, sum_panel
 from ..vector import prefetch_to_read
 from .addressed import Addressed, Plan, across
 from .way import ceil_div
+
+
+class _Weight(NamedTuple):
+    """A weight as kernels take it, and what they fetch meanwhile: channels, of so many pixels each."""
+
+    filters: Filters
+    channels: int
+    in_group: int
+    plane: int
 
 
 @inner(makes_arrays=False)
@@ -38,12 +48,11 @@ def _take_pixels(flat, at, plane, panel, column, step, count, prologue, channels
 @inner(makes_arrays=False)
 def _pack_pixels(sources, weight, tiles, g, block, image, panel):
     """A panel's pixels. What comes next are those of the next panel, as many as its first run has."""
-    _, (ats, plane), prologue, _, _ = sources
-    _, places, runs, _, width = tiles
-    terms, following = weight[3], places[block + 1].run
+    (ats, plane), prologue, runs, width = sources.layout, sources.prologue, tiles.runs, tiles.width
+    here, following, terms = tiles.places[block], tiles.places[block + 1].run, weight.channels
     channels, group = (g * terms, (g + 1) * terms), g * terms * plane
-    for r in range(places[block].run, following):
-        at, column, count = ats[r] + group, runs[r].place - places[block].first, runs[r].count
+    for r in range(here.run, following):
+        at, column, count = ats[r] + group, runs[r].place - here.first, runs[r].count
         if count == width == COLUMNS:  # as most are: a known number of copies is faster
             _take_pixels(image, at, plane, panel, 0, COLUMNS, COLUMNS, prologue, channels)
         else:
@@ -56,12 +65,12 @@ def _pack_pixels(sources, weight, tiles, g, block, image, panel):
 @inner(makes_arrays=False, forceinline=True)
 def _sum_panel(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
     """Rows of filters by a panel; each tile fetches some channels of the next one."""
-    matrix, last, side_by_side, channels, in_group, plane = weight
+    filters, channels, in_group, plane = weight
     if soon.step > 0:
         first = tile.row - tile.group * in_group
         for c in range(first * channels // in_group, (first + tile.rows) * channels // in_group):
             prefetch_to_read(soon.array, soon.at + c * plane, soon.step)
-    sum_panel((matrix, last, side_by_side), terms, tile, panel, panel, soon, sums, whole, epilogue)
+    sum_panel(filters, terms, tile, panel, panel, soon, sums, whole, epilogue)
 
 
 class Pointwise(Addressed):
@@ -96,16 +105,17 @@ class Pointwise(Addressed):
 
     @staticmethod
     def left(layer, weight, plan):
-        arrays, copies = Addressed.left(layer, weight, plan)
-        return (*arrays, layer.terms, layer.in_group, math.prod(layer.out_size)), copies
+        filters, copies = Addressed.left(layer, weight, plan)
+        return _Weight(filters, layer.terms, layer.in_group, math.prod(layer.out_size)), copies
 
     @staticmethod
     @functools.lru_cache(maxsize=64)
     def plan(layer, machine) -> Plan:
         pixels, image = math.prod(layer.out_size), np.arange(layer.batch)
-        of_images = image * pixels, np.full(layer.batch, pixels), image * layer.filters * pixels
+        ats = image * layer.filters * pixels
+        pieces = Pieces(image * pixels, np.full(layer.batch, pixels), ats, layer.batch * pixels)
         tiles = across(layer, machine)
-        places, runs, targets = vectors_of_places(*of_images, layer.batch * pixels, tiles)
+        places, runs, targets = vectors_of_places(pieces, tiles)
         width = machine.columns * tiles
         image, pixel = np.divmod(runs["at"], layer.filters * pixels)
         ats = image * layer.channels * pixels + pixel
@@ -114,9 +124,6 @@ class Pointwise(Addressed):
         filters = rows_of_filters(layer.in_group)
         return Plan(
             layout=(ats, pixels),
-            padded=0,
-            group_padded=0,
-            copying=0,
             terms=Terms(starts, targets, 1, width, 0, offsets),
             tiles=Tiles(filters, places, runs, 0, width),
             panel=(layer.terms + 1) * width,

@@ -10,12 +10,12 @@ import math
 import numpy as np
 
 from ...jit import inner
-from ..product.driver import Terms, Tiles, driver, rows_of_filters, vectors_of_places
+from ..product.driver import Pieces, Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.machine import Machine
 from ..product.tiles import Rows, sum_rows
 from ..vector import LINE
 from .addressed import Addressed, Plan, across
-from .padded import channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
+from .padded import Layout, channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
 from .pointwise import Pointwise
 from .way import Layer, ceil_div
 
@@ -47,7 +47,7 @@ _multiply = driver(fill_own, _pack, sum_rows)
 
 
 def _results(layer, lanes: int, rows: int, length: int, joined: bool):
-    """Where the vectors of results begin in a padded image, and what :func:`vectors_of_places` takes.
+    """Where the vectors of results begin in a padded image, and the :class:`Pieces` that they are.
 
     A row has vectors of its own, the last of which may overlap with the one before. Where rows are joined or
     shorter than a vector, vectors go on from row to row, and what lies between is not stored.
@@ -60,14 +60,14 @@ def _results(layer, lanes: int, rows: int, length: int, joined: bool):
             begins, ats, width = begins[:, :1], ats[:, :1], height * width
         begins, ats = begins.reshape(-1), ats.reshape(-1)
         count = int(begins[-1]) + width
-        return np.arange(0, count, lanes), (begins, np.full(begins.size, width), ats, count, None)
+        return np.arange(0, count, lanes), Pieces(begins, np.full(begins.size, width), ats, count)
     # A row's places are those of its vectors; of the last one, what is not the vector before's comes last.
     firsts = np.arange(0, width, lanes)
     x = np.minimum(firsts, width - lanes)
     starts, targets = ((each[:, :, None] + x).reshape(-1) for each in (begins, ats))
     counts = np.tile(np.minimum(lanes, width - firsts), begins.size)
-    pieces = (np.arange(starts.size) + 1) * lanes - counts, counts, targets + lanes - counts
-    return starts, (*pieces, starts.size * lanes, targets)
+    begins = (np.arange(starts.size) + 1) * lanes - counts
+    return starts, Pieces(begins, counts, targets + lanes - counts, starts.size * lanes, targets)
 
 
 class Shifted(Addressed):
@@ -145,25 +145,20 @@ class Shifted(Addressed):
         planes = stride[0] * columns[0]
         step = channel_step(plane * planes, lanes)
         taps = tap_places(kernel, stride, dilate, length, plane, joined)
-        # The last channel's taps see so far; a tile may be wider than what there is.
-        last = max(step, plane + max(taps) + machine.columns)
         in_group = channels // layer.groups
-        padded, group_padded = (
-            ceil_div((count - 1) * step + last, LINE) * LINE for count in (channels, in_group)
-        )
-        starts, (*pieces, count, goes_to) = _results(layer, lanes, rows, length, joined)
+        starts, pieces = _results(layer, lanes, rows, length, joined)
         tiles = across(layer, machine)
-        places, runs, targets = vectors_of_places(*pieces, count, tiles, goes_to)
+        places, runs, targets = vectors_of_places(pieces, tiles)
         # What is read again for each tile of filters is the padded image; for each panel of places, the
         # weight. Then results also go to as many places of memory as there are filters, a few to each.
-        panels, row_tiles = count / machine.columns, layer.in_group / machine.rows
+        panels, row_tiles = pieces.places / machine.columns, layer.in_group / machine.rows
         weights = layer.filters * layer.terms
         by_panel = panels * weights * (4 * weights > machine.block_cache // 2)
         results = batch * layer.filters * height * width
         by_filters = int(by_panel + results > row_tiles * channels * step)
         filters = rows_of_filters(layer.in_group)
         return Plan(
-            layout=(stride, pad, (rows, length, step), columns),
+            layout=Layout(stride, pad, rows, length, step, *columns),
             # A tile may be wider than what there is.
             terms=Terms(
                 np.pad(starts, (0, machine.vectors), "edge"),
@@ -174,9 +169,7 @@ class Shifted(Addressed):
                 np.array(taps, np.int64),
             ),
             tiles=Tiles(filters, places, runs, by_filters, machine.columns * tiles),
-            padded=padded,
-            group_padded=group_padded,
-            copying=padding_cost(batch * rows, channels * planes),
+            last_channel=max(step, plane + max(taps) + machine.columns),
             reach=max(tap % plane for tap in taps) + lanes - 1,
             overlap=not joined and width > lanes and width % lanes > 0,
         )

@@ -13,7 +13,7 @@ from ..product.matmul import multiply_at, scratch_shape
 from ..product.tiles import AS_THEY_ARE
 from ..scratch import Scratch
 from ..vector import MACHINE_LANES
-from .padded import channel_step, fill_padded, tap_places
+from .padded import Layout, channel_step, fill_padded, tap_places
 from .way import ceil_div
 
 #: About how many pixels are summed at once: their panel stays in the second-level cache.
@@ -35,16 +35,14 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
     image, head, sums, scratch = Scratch(*shapes, scratch_shape(workers, at_once))()
     sums[:] = 0
     for n in range(batch):
-        _fill(data[n : n + 1], pad, (tall, wide, step), workers, image)
-        _fill(grad_out[n : n + 1], (0, 0), (height, wide, terms), workers, head)
+        _fill(data[n : n + 1], Layout((1, 1), pad, tall, wide, step), workers, image)
+        _fill(grad_out[n : n + 1], Layout((1, 1), (0, 0), height, wide, terms), workers, head)
         multiply_at(image, starts, head.T, sums, at_once, scratch)
     sums = sums.reshape(tiles, len(taps), ROWS, filters)
     _put_sums.by(workers)(sums, grad_weight.reshape(filters, channels, len(taps)))
 
 
-def _fill(images, pad, sizes, workers, padded):
-    """Make a padded image of rows, and channels, of these ``sizes``; see ``conv/padded.py``."""
-    layout = (1, 1), pad, sizes, (1, 1)
+def _fill(images, layout, workers, padded):
     fill_padded.by(workers)(images, layout, AS_THEY_ARE, workers, padded.reshape(-1))
 
 

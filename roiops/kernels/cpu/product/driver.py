@@ -9,8 +9,8 @@ row; a tile is some filters by some neighbouring places. A way of convolution sa
 
 - where the pixels of each place begin, how far the terms of its sum lie from there (:class:`Terms`), and
   where its result goes (:class:`Tiles`);
-- ``fill(sources, g, w, image)``: what a worker does before the first tile of a group of filters: it makes a
-  padded image of its own, or nothing;
+- ``fill(sources, g, w, image)``: what a worker ``w`` does before the first tile of a group of filters: it
+  makes a padded image of its own, or nothing;
 - ``pack(sources, weight, tiles, g, block, image, panel)``: what it does before the first tile of a block, and
   which rows (:class:`~.tiles.Rows`) tiles fetch for the next one meanwhile;
 - ``sum_tile(weight, terms, tile, image, panel, soon, sums, whole, epilogue)``: how a :class:`Tile` is made
@@ -107,13 +107,26 @@ def rows_of_filters(in_group: int) -> np.ndarray:
     return filters_of_tiles(in_group, firsts, np.where(half, HALF, ROWS), np.where(half, VECTORS, FEW))
 
 
-def vectors_of_places(begins, counts, ats, places: int, across=1, targets=None):
+class Pieces(NamedTuple):
+    """Results that lie side by side, a list of pieces of them."""
+
+    #: Of each piece: its first place, how many, and where they lie in the results of filter 0.
+    begins: np.ndarray
+    counts: np.ndarray
+    ats: np.ndarray
+    #: All places, with those between the pieces.
+    places: int
+    #: Where the results of each vector of places go, if not where its pieces do.
+    targets: np.ndarray | None = None
+
+
+def vectors_of_places(pieces: Pieces, across: int):
     """The :data:`PLACES` of tiles of vectors, the runs, and where each vector's results go, or -1.
 
-    Results lie in pieces of ``counts`` places from ``begins`` on, at ``ats``. A vector's results go where its
-    pieces do, if it lies in one, or to its ``targets``. All tiles have nearly as many vectors, ``across``
-    times those of a register tile at most: a last one of few would take as long as a full one.
+    A vector's results go where its piece does, if it lies in one. All tiles have nearly as many vectors,
+    ``across`` times those of a register tile at most: a last one of few would take as long as a full one.
     """
+    begins, counts, ats, places, targets = pieces
     total = -(-places // MACHINE_LANES)
     tiles = -(-total // (across * VECTORS))
     firsts = np.arange(tiles + 1) * total // tiles
@@ -179,12 +192,11 @@ def driver(fill, pack, sum_tile):
     @parallel(makes_arrays=False)
     def multiply(share, sources, weight, terms, tiles, groups, begins, epilogue, memory, out, least):
         scale, shift, act, other, add_other = epilogue
-        filters, places, all_runs, by_filters, columns = tiles
         spares, images, panels = memory
-        flat, flat_other = flat_of(out), flat_of(other)
+        flat, flat_other, columns = flat_of(out), flat_of(other), tiles.width
         in_group, plane = out.shape[1] // groups, out.shape[2] * out.shape[3]
-        outer, length = filters.shape[0], places.shape[0] - 1
-        if not by_filters:
+        outer, length = tiles.filters.shape[0], tiles.places.shape[0] - 1
+        if not tiles.by_filters:
             outer, length = length, outer
         for w in within(share, spares.shape[0]):
             spare, others = spares[w, 0], spares[w, 1]
@@ -201,20 +213,19 @@ def driver(fill, pack, sum_tile):
                     if block != packed:
                         soon = pack(sources, weight, tiles, g, o, image, panel)
                         packed = block
-                    f, t = (o, inside) if by_filters else (inside, o)
-                    some, first = filters[f], places[t].first
+                    f, t = (o, inside) if tiles.by_filters else (inside, o)
+                    some, here, after = tiles.filters[f], tiles.places[t], tiles.places[t + 1]
                     row, rows = g * in_group + some.first, some.rows
-                    at, whole = row * plane, places[t].direct >= some.direct
-                    runs = all_runs[places[t].run : places[t + 1].run]
+                    at, whole = row * plane, here.direct >= some.direct
+                    runs = tiles.runs[here.run : after.run]
                     if add_other and not whole:
-                        _move(others, first, columns, rows, runs, flat_other, at, plane, True)
+                        _move(others, here.first, columns, rows, runs, flat_other, at, plane, True)
                     to, added = (flat, flat_other) if whole else (spare, others)
                     sums = Rows(to, at if whole else np.int64(0), plane if whole else columns)
                     into = Epilogue(scale, shift, act, added, add_other)
-                    count = places[t + 1].first - first
-                    tile = Tile(g, row, rows, some.room, first, t, count, inside)
+                    tile = Tile(g, row, rows, some.room, here.first, t, after.first - here.first, inside)
                     sum_tile(weight, terms, tile, image, panel, soon, sums, whole, into)
                     if not whole:
-                        _move(spare, first, columns, rows, runs, flat, at, plane, False)
+                        _move(spare, here.first, columns, rows, runs, flat, at, plane, False)
 
     return multiply

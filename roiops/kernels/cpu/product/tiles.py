@@ -334,16 +334,22 @@ def part_of(count):
     return VECTORS if count == VECTORS or count >= VECTORS + FEW else FEW
 
 
+class Filters(NamedTuple):
+    """A weight as :func:`sum_rows` takes it."""
+
+    #: All of it, and what follows the last whole tile of each group's rows; both are flat.
+    matrix: np.ndarray
+    last: np.ndarray
+    #: Where a tile's vectors lie that are stored aside.
+    side_by_side: np.ndarray
+
+
 def _sum_rows(in_panel):
     full, narrow, low = map(_reduce_tile, (ROWS, ROWS, HALF), (VECTORS, FEW, VECTORS), [in_panel] * 3)
 
     @inner(makes_arrays=False, forceinline=True)
     def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
-        """Rows of filters by vectors of places, for the driver: ``sum_tile``; a few vectors at a time.
-
-        ``weight``: the flat weight, what follows the last whole tile of each group's rows, and where a tile's
-        vectors lie that are stored aside.
-        """
+        """Rows of :class:`Filters` by vectors of places, for the driver: ``sum_tile``; a few at a time."""
         matrix, last, side_by_side = weight
         starts, targets, repeats, step, group_step, offsets = terms
         length, row = repeats * offsets.shape[0], tile.row
