@@ -87,8 +87,7 @@ def move(share, image, window, shape, first, columns, back):
     With ``back`` they are added to the pixels that they were taken from (col2im), by one thread for all taps
     of a channel. ``shape``: height and width of the output.
     """
-    kernel, stride, dilate, pad = window
-    height, width = shape
+    kernel = window[0]
     area = kernel[1] * kernel[2]
     taps = kernel[0] * area
     together = taps if back else 1
@@ -98,5 +97,4 @@ def move(share, image, window, shape, first, columns, back):
             c, rest = divmod(row, taps)
             kd, rest = divmod(rest, area)
             kh, kw = divmod(rest, kernel[2])
-            how, out_shape = (kernel, stride, dilate, pad), (height, width)
-            _move_tap(image[c], (kd, kh, kw), how, out_shape, first, columns[row], back)
+            _move_tap(image[c], (kd, kh, kw), window, shape, first, columns[row], back)

@@ -331,17 +331,17 @@ class Winograd(Way):
 
     def __init__(self, layer, machine=HERE):
         super().__init__(layer, machine)
-        self._workers = self._print = None
-        self._kept = aligned_zeros(0)
+        self._kept = self._print = None
+        self._of_workers = {}
 
     def bind(self, arrays):
         data, weight, out, epilogue = arrays.data, arrays.weight, arrays.out, arrays.epilogue
         work = out.size / MACHINE_LANES * 4 * weight.shape[1]
-        planned = run = None
 
         def prepare(workers):
-            layer, plan = self.layer, self._plan
-            groups, kept, memory = layer.groups, self._kept, Memory(*self._scratch(), *self._places)
+            layer, (plan, scratch, places) = self.layer, self._for(workers)
+            memory, groups = Memory(*scratch(), *places), layer.groups
+            kept = self._kept if plan.keeps else aligned_zeros(0)
             grid = Grid(plan.panels, *tiles_of_image(layer.out_size), count_tiles(layer), layer.pad)
             if plan.alone:
                 return [(_by_panel, workers, data, kept, groups, grid, epilogue, memory, out)]
@@ -360,14 +360,11 @@ class Winograd(Way):
                 kernels.append((_multiply_panels, workers, *filters, turn, begins, *more))
             return kernels
 
+        run = Repeated(self.calls, work, prepare)
+
         def call():
-            nonlocal planned, run
             workers = num_threads(work)
-            if workers != self._workers:
-                self._allocate(workers)
-            if planned is not self._plan:
-                planned, run = self._plan, Repeated(self.calls, work, prepare)
-            if self._plan.keeps:
+            if self._for(workers)[0].keeps:
                 self._pack(weight, workers)
             run()
 
@@ -381,18 +378,19 @@ class Winograd(Way):
             turned = np.empty((workers, _TURNED), np.float32)
             _transform_all.by(workers)(weight, self.layer.groups, turned, self._kept)
 
-    def _allocate(self, workers):
-        layer = self.layer
-        self._workers = workers
-        plan = self._plan = self.plan(layer, self.machine._replace(workers=workers))
-        channels = max(stop - start for start, stop in plan.parts)
-        panel = PARTS * (channels + APART) * COLUMNS
-        # A line sets the 36 parts apart, as ``APART`` does those of panels.
-        made = 0 if plan.keeps else PARTS * (plan.row_tiles * ROWS * channels + LINE)
-        rows = layer.groups * ceil_div(layer.in_group, ROWS) * ROWS
-        self._kept = aligned_zeros(PARTS * (rows * channels + LINE) if plan.keeps else 0)
-        self._print = None
-        product = PARTS * (plan.row_tiles * ROWS + APART) * COLUMNS
-        for_each = product, SCRATCH, made, _TURNED
-        self._scratch = Scratch((plan.together, panel), *((workers, count) for count in for_each))
-        self._places = memory_for_tiles(workers)
+    def _for(self, workers):
+        """The plan for so many workers, and the memory that they need."""
+        if workers not in self._of_workers:
+            layer, plan = self.layer, self.plan(self.layer, self.machine._replace(workers=workers))
+            channels = max(stop - start for start, stop in plan.parts)
+            # A line sets the 36 parts of filters apart, as ``APART`` does those of panels.
+            filters = PARTS * (plan.row_tiles * ROWS * channels + LINE)
+            product = PARTS * (plan.row_tiles * ROWS + APART) * COLUMNS
+            for_each = product, SCRATCH, 0 if plan.keeps else filters, _TURNED
+            panels = plan.together, PARTS * (channels + APART) * COLUMNS
+            scratch = Scratch(panels, *((workers, count) for count in for_each))
+            self._of_workers[workers] = plan, scratch, memory_for_tiles(workers)
+            if plan.keeps and self._kept is None:
+                rows = layer.groups * ceil_div(layer.in_group, ROWS) * ROWS
+                self._kept = aligned_zeros(PARTS * (rows * channels + LINE))
+        return self._of_workers[workers]
