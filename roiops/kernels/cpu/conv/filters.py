@@ -351,8 +351,7 @@ def _tiles(layer, pixels: int) -> Tiles:
     vectors = ceil_div(layer.in_group, MACHINE_LANES)
     panels, size = ceil_div(vectors, VECTORS), math.prod(layer.out_size)
     ends = np.arange(panels + 1) * vectors // panels * MACHINE_LANES
-    room = np.diff(ends)
-    filters = filters_of_tiles(layer.in_group, ends[:-1], room, 1)
+    filters = filters_of_tiles(layer.in_group, ends[:-1], np.diff(ends))
     in_image = ceil_div(size, pixels)
     image, x = np.ogrid[: layer.batch, 0:size:pixels]
     runs, places = np.zeros(layer.batch * in_image, RUN), np.zeros(layer.batch * in_image + 1, PLACES)

@@ -38,14 +38,10 @@ def _record(*names):
     return np.dtype([(name, np.int64) for name in names])
 
 
-#: Filters of a tile: the first of the group, how many, for how many the tile has room, and how many vectors
-#: of places must lie in one piece for results to be stored in their place.
-FILTERS = _record("first", "rows", "room", "direct")
-#: Places of a tile: the first, its first run, and the vectors of its smallest part, 0 if one of the tile's
-#: does not lie in one piece.
+#: Filters of a tile: the first of the group, how many, and for how many the tile has room.
+FILTERS = _record("first", "rows", "room")
+#: Places of a tile: the first, its first run, and whether all that is computed may be stored in its place.
 PLACES = _record("first", "run", "direct")
-#: More vectors than any tile has.
-NEVER = 1 << 30
 #: Neighbouring results: the first place, how many, and where they lie in the results of filter 0.
 RUN = _record("place", "count", "at")
 
@@ -91,20 +87,18 @@ def _cut_runs(begins, counts, ats, firsts):
     return runs, np.searchsorted(cuts, firsts)
 
 
-def filters_of_tiles(in_group: int, firsts, room, direct) -> np.ndarray:
-    """The :data:`FILTERS` of a group's tiles; nothing is stored in its place where a tile has room left."""
+def filters_of_tiles(in_group: int, firsts, room) -> np.ndarray:
+    """The :data:`FILTERS` of a group's tiles."""
     found = np.zeros(len(firsts), FILTERS)
     found["first"], found["room"] = firsts, room
     found["rows"] = np.minimum(room, in_group - firsts)
-    found["direct"] = np.where(found["rows"] == room, direct, NEVER)
     return found
 
 
 def rows_of_filters(in_group: int) -> np.ndarray:
     """The :data:`FILTERS` of tiles of ``ROWS`` filters, the last one of half as many where that is enough."""
     firsts = np.arange(0, in_group, ROWS)
-    half = in_group - firsts <= HALF
-    return filters_of_tiles(in_group, firsts, np.where(half, HALF, ROWS), np.where(half, VECTORS, FEW))
+    return filters_of_tiles(in_group, firsts, np.where(in_group - firsts <= HALF, HALF, ROWS))
 
 
 class Pieces(NamedTuple):
@@ -138,9 +132,8 @@ def vectors_of_places(pieces: Pieces, across: int):
         targets = np.where(whole, ats[of] + vectors - begins[of], -1)
     found = np.zeros(tiles + 1, PLACES)
     found["first"], found["run"] = firsts * MACHINE_LANES, first_runs
-    sizes = np.diff(firsts)
-    least = np.where(sizes % VECTORS == 0, VECTORS, np.minimum(sizes, FEW))
-    found["direct"][:-1] = np.logical_and.reduceat(targets >= 0, firsts[:-1]) * least
+    # A tile of one vector is computed as ``FEW``.
+    found["direct"][:-1] = np.logical_and.reduceat(targets >= 0, firsts[:-1]) & (np.diff(firsts) >= FEW)
     return found, runs, np.pad(targets, (0, VECTORS), constant_values=-1)
 
 
@@ -216,7 +209,7 @@ def driver(fill, pack, sum_tile):
                     f, t = (o, inside) if tiles.by_filters else (inside, o)
                     some, here, after = tiles.filters[f], tiles.places[t], tiles.places[t + 1]
                     row, rows = g * in_group + some.first, some.rows
-                    at, whole = row * plane, here.direct >= some.direct
+                    at, whole = row * plane, here.direct != 0 and rows == some.room
                     runs = tiles.runs[here.run : after.run]
                     if add_other and not whole:
                         _move(others, here.first, columns, rows, runs, flat_other, at, plane, True)

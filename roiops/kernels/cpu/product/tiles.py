@@ -345,7 +345,8 @@ class Filters(NamedTuple):
 
 
 def _sum_rows(in_panel):
-    full, narrow, low = map(_reduce_tile, (ROWS, ROWS, HALF), (VECTORS, FEW, VECTORS), [in_panel] * 3)
+    full, narrow = _reduce_tile(ROWS, VECTORS, in_panel), _reduce_tile(ROWS, FEW, in_panel)
+    low, low_narrow = _reduce_tile(HALF, VECTORS, in_panel), _reduce_tile(HALF, FEW, in_panel)
 
     @inner(makes_arrays=False, forceinline=True)
     def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
@@ -362,12 +363,16 @@ def _sum_rows(in_panel):
             size = part_of(count - v)
             source = Rows(image, v * MACHINE_LANES if in_panel else tile.group * group_step, step)
             begins, to = (starts, vector + v), (targets, vector + v) if whole else (side_by_side, v)
+            given = left, source, begins, repeats, offsets, following, sums, to, epilogue, row
             if tile.room == HALF:
-                low(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+                if size == VECTORS:
+                    low(*given)
+                else:
+                    low_narrow(*given)
             elif size == VECTORS:
-                full(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+                full(*given)
             else:
-                narrow(left, source, begins, repeats, offsets, following, sums, to, epilogue, row)
+                narrow(*given)
             v += size
 
     return sum_rows
