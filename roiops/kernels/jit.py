@@ -413,11 +413,6 @@ class _Parallel:
         return functools.partial(_run, self.compiled, threads)
 
 
-def call(kernel, threads: int, *args):
-    """Call a parallel kernel once. Of a few arguments, numba itself looks at the types in less time."""
-    return _run(kernel.compiled, threads, *args)
-
-
 def _by_threads_of_python(part):
     """``part((i, parts), *args)`` for each part of a loop, by threads of Python if there are several."""
 

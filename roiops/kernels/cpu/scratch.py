@@ -53,8 +53,7 @@ class Repeated:
     ``prepare(threads)`` says which kernels these are: each with its number of threads and its arguments. It
     is asked anew where the threads or the memory of :class:`Scratch` are others than before. A layer of a
     small network takes as long as some hundred lines of Python: from the second call on there are none. An
-    operator called by itself makes but one, which would not make up for what that takes. Where there is never
-    a second one, ``calls`` may be :func:`~..jit.call`.
+    operator called by itself makes but one, which would not make up for what that takes.
     """
 
     __slots__ = ("_block", "_entries", "_kernels", "_prepare", "_run", "_threads", "_work", "first")

@@ -16,7 +16,8 @@ import numpy as np
 from ... import memory, ways
 from ...jit import Calls, in_turn
 from ..network import norm
-from ..product.emitter import IDENTITY, ROWS, activate, activation
+from ..product.emitter import IDENTITY, ROWS, activate
+from ..product.emitter import activation as activation  # operators have it from here
 from ..product.machine import HERE, Machine
 from ..product.matmul import matmul
 from ..product.turn import turn
@@ -203,8 +204,7 @@ def forward(data, weight, bias, window, groups, out):
     if out.size == 0:
         return
     if conv_depthwise.is_depthwise(data, groups):
-        ones, zeros = np.ones(len(weight), data.dtype), np.zeros(len(weight), data.dtype)
-        conv_depthwise.forward(data, weight, window, ones, zeros, activation(dtype=data.dtype), out)
+        conv_depthwise.forward(data, weight, window, out)
     elif _are_volumes(data, window, groups):
         _forward_volumes(data, weight, window, out)
     else:

@@ -6,10 +6,11 @@ what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, wha
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import call, inner, num_threads, parallel
+from ...jit import Calls, inner, num_threads, parallel
 from ...shares import planes_of, rows_of, rows_within, within
 from ..product.emitter import IDENTITY, activate, activation, activation_of
 from ..scratch import Repeated
@@ -29,6 +30,7 @@ from ..vector import (
     sum_lanes,
 )
 from . import masked
+from .columns import span
 from .phases import phases_of_axis, spread
 from .way import Way
 
@@ -37,14 +39,17 @@ def is_depthwise(data, groups) -> bool:
     return groups == data.shape[1] and groups > 1
 
 
-def forward(data, weight, window, scale, shift, act, out):
-    """``out = act(scale * convolution + shift)``; scale and shift hold a number for each filter."""
-    bind(call, data, weight, window, scale, shift, act, out)()
+def forward(data, weight, window, out):
+    """``out = convolution``"""
+    plain = np.ones(len(weight), out.dtype), np.zeros(len(weight), out.dtype), activation(dtype=out.dtype)
+    bind(Calls(), data, weight, window, plain, out)()
 
 
-def bind(calls, data, weight, window, scale, shift, act, out):
-    """A call that does what :func:`forward` does, again and again."""
-    epilogue = scale, shift, act
+def bind(calls, data, weight, window, epilogue, out):
+    """A call of ``out = act(scale * convolution + shift)``, again and again.
+
+    ``epilogue`` is ``(scale, shift, act)``; scale and shift hold a number for each filter.
+    """
     if masked.convolves(data, window):
         kernel, arguments, results = masked.convolution(data, weight, window, epilogue, out)
     else:
@@ -74,10 +79,8 @@ class Depthwise(Way):
         data, weight, scale, shift, act, other, out, _ = arrays
         layer = self.layer
         window = (1, *layer.kernel), (1, *layer.stride), (1, *layer.dilate), (0, *layer.pad)
-        now = act if other is None else IDENTITY
-        run = bind(
-            self.calls, data[:, :, None], weight[:, :, None], window, scale, shift, now, out[:, :, None]
-        )
+        epilogue = scale, shift, act if other is None else IDENTITY
+        run = bind(self.calls, data[:, :, None], weight[:, :, None], window, epilogue, out[:, :, None])
         if other is None:
             return run
 
@@ -106,7 +109,6 @@ def backward_data(grad_out, weight, window, grad_data):
     kernel, stride, dilate, pad = window
     channels, dtype = grad_data.shape[1], weight.dtype
     multiplier = len(weight) // channels
-    epilogue = np.ones(channels, dtype), np.zeros(channels, dtype), activation(dtype=dtype)
     for k in range(multiplier):
         head = np.ascontiguousarray(grad_out[:, k::multiplier])
         if stride[0] > 1:
@@ -115,12 +117,12 @@ def backward_data(grad_out, weight, window, grad_data):
             wide[:, :, : (head.shape[2] - 1) * stride[0] + 1 : stride[0]] = head
             head = wide
         result = grad_data if k == 0 else np.empty_like(grad_data)
-        _transposed(head, weight[k::multiplier], (kernel, (1, *stride[1:]), dilate, pad), epilogue, result)
+        _transposed(head, weight[k::multiplier], (kernel, (1, *stride[1:]), dilate, pad), result)
         if k > 0:
             grad_data += result
 
 
-def _transposed(head, weight, window, epilogue, out):
+def _transposed(head, weight, window, out):
     axes, gaps, closer = zip(*map(phases_of_axis, *window), strict=True)
     step, phases = window[1], list(itertools.product(*axes))
     size = out.shape[2], *(-(-n // s) for n, s in zip(out.shape[3:], step[1:], strict=True))
@@ -132,7 +134,7 @@ def _transposed(head, weight, window, epilogue, out):
             continue
         taps = (slice(first, None, gap) for first, gap in zip(firsts, gaps, strict=True))
         part = np.ascontiguousarray(weight[(..., *taps)][..., ::-1, ::-1, ::-1])
-        forward(head, part, (counts, (1, 1, 1), closer, border), *epilogue, result)
+        forward(head, part, (counts, (1, 1, 1), closer, border), result)
     if len(phases) > 1:
         planes = math.prod(out.shape[1:3])
         flat, results = out.reshape(len(out), planes, *out.shape[3:]), results.reshape(-1, *size[1:])
@@ -143,13 +145,23 @@ def _transposed(head, weight, window, epilogue, out):
 def backward_weight(grad_out, data, window, grad_weight):
     """Write the gradient of the weight."""
     threads = max(1, min(num_threads(), len(grad_weight)))
-    _backward_weight.by(threads)(grad_out, data, *window, grad_weight)
+    _backward_weight.by(threads)(grad_out, data, tuple(window), grad_weight)
+
+
+class Frame(NamedTuple):
+    """The layout of an output plane's frame."""
+
+    #: Rows of each depth, their length, and that of the part of each remainder.
+    rows: int
+    length: int
+    part: int
+    #: Where the pixels of each tap begin.
+    at: np.ndarray
 
 
 @inner
-def _layout(kernel, stride, dilate, out_shape):
-    """The frame of an output plane: its rows, their length, that of a remainder, where each tap begins."""
-    height, width = out_shape
+def _layout(window, height, width) -> Frame:
+    kernel, stride, dilate, _ = window
     part = -(-width // FIXED_LANES) * FIXED_LANES + (kernel[2] - 1) * dilate[2] // stride[2] + 1
     rows, length = (height - 1) * stride[1] + (kernel[1] - 1) * dilate[1] + 1, part * stride[2]
     at = np.empty(kernel[0] * kernel[1] * kernel[2], np.int64)
@@ -158,7 +170,13 @@ def _layout(kernel, stride, dilate, out_shape):
         kd, kh = divmod(rest, kernel[1])
         column = kw * dilate[2]
         at[tap] = (kd * rows + kh * dilate[1]) * length + column % stride[2] * part + column // stride[2]
-    return rows, length, part, at
+    return Frame(rows, length, part, at)
+
+
+@inner
+def _memory(frame, depths, dtype):
+    """Zeros for a frame of so many depths; vectors may reach beyond its end."""
+    return np.zeros(depths * frame.rows * frame.length + FIXED_LANES, dtype)
 
 
 @inner
@@ -173,14 +191,9 @@ def _copy(source, start, step, count, target, at):
 
 
 @inner
-def _reach(phase, stride, pad, width, part):
-    """Which entries of the remainder ``phase`` are pixels; entry j is that at j * stride + phase - pad."""
-    return max(0, -((phase - pad) // stride)), min(part, (width - 1 - phase + pad) // stride + 1)
-
-
-@inner
-def _fill(volume, first, lines, kernel, stride, dilate, pad, rows, length, part, frame):
+def _fill(volume, first, lines, window, frame, pixels):
     """Copy what the ``lines`` of the output plane ``first`` need into its frame; around them stay zeros."""
+    (kernel, stride, dilate, pad), (rows, length, part, _) = window, frame
     depth, height, width = volume.shape
     flat = flat_of(volume)
     begin = max(pad[1], lines[0] * stride[1])
@@ -188,41 +201,41 @@ def _fill(volume, first, lines, kernel, stride, dilate, pad, rows, length, part,
     for kd in range(kernel[0]):
         z = first * stride[0] + kd * dilate[0] - pad[0]
         if kernel[0] > 1 or pad[0] > 0:
-            frame[kd * rows * length : (kd + 1) * rows * length] = 0
+            pixels[kd * rows * length : (kd + 1) * rows * length] = 0
         if z < 0 or z >= depth:
             continue
         for phase in range(stride[2]):
-            start, stop = _reach(phase, stride[2], pad[2], width, part)
+            start, stop = span(phase - pad[2], stride[2], width, part)
             if stop <= start:
                 continue
             column = start * stride[2] + phase - pad[2]
             for row in range(begin, end):
                 source = (z * height + row - pad[1]) * width + column
                 target = (kd * rows + row) * length + phase * part + start
-                _copy(flat, source, stride[2], stop - start, frame, target)
+                _copy(flat, source, stride[2], stop - start, pixels, target)
 
 
 @inner
-def _three(taps, first, frame, x, at, total):
-    total = multiply_add(taps[first], load(pointer_to(frame), x + at[first]), total)
-    total = multiply_add(taps[first + 1], load(pointer_to(frame), x + at[first + 1]), total)
-    return multiply_add(taps[first + 2], load(pointer_to(frame), x + at[first + 2]), total)
+def _three(taps, first, pixels, x, at, total):
+    total = multiply_add(taps[first], load(pointer_to(pixels), x + at[first]), total)
+    total = multiply_add(taps[first + 1], load(pointer_to(pixels), x + at[first + 1]), total)
+    return multiply_add(taps[first + 2], load(pointer_to(pixels), x + at[first + 2]), total)
 
 
 @inner
-def _sum_window(taps, frame, base, at, total):
+def _sum_window(taps, pixels, base, at, total):
     """The sum of a window's products, for neighbouring results from ``base`` on."""
     if taps.size == 9:  # nearly all there are: written out, their weights stay at hand
-        total = _three(taps, 0, frame, base, at, total)
-        total = _three(taps, 3, frame, base, at, total)
-        return _three(taps, 6, frame, base, at, total)
+        total = _three(taps, 0, pixels, base, at, total)
+        total = _three(taps, 3, pixels, base, at, total)
+        return _three(taps, 6, pixels, base, at, total)
     for tap in range(taps.size):
-        total = multiply_add(taps[tap], load(pointer_to(frame), base + at[tap]), total)
+        total = multiply_add(taps[tap], load(pointer_to(pixels), base + at[tap]), total)
     return total
 
 
 @inner
-def _finish_rows(taps, frame, at, step, epilogue, od, lines, shape, lanes, target):
+def _finish_rows(taps, pixels, at, step, epilogue, od, lines, shape, lanes, target):
     """The rows ``lines`` of the output plane ``od``. ``step``: the frame's, from row to row."""
     scale, shift, act = epilogue
     zero, low, high, slope = splat(target.dtype.type(0)), splat(act[0]), splat(act[1]), act[2]
@@ -231,7 +244,7 @@ def _finish_rows(taps, frame, at, step, epilogue, od, lines, shape, lanes, targe
     for oh in range(lines[0], lines[1]):
         to = (od * height + oh) * width
         for x in range(0, width, FIXED_LANES):
-            total = _sum_window(taps, frame, oh * step + x, at, zero)
+            total = _sum_window(taps, pixels, oh * step + x, at, zero)
             total = multiply_add(scale, total, last)
             total = select(greater(zero, total), scaled(slope, total), total)
             total = select(greater(low, total), low, total)
@@ -247,15 +260,11 @@ def _finish_rows(taps, frame, at, step, epilogue, od, lines, shape, lanes, targe
 
 @parallel
 def _forward(share, data, weight, window, epilogue, out):
-    """``epilogue`` is ``(scale, shift, act)``."""
-    kernel, stride, dilate, pad = window
     scale, shift, act = epilogue
     batch, filters, depth, height, width = out.shape
-    channels = data.shape[1]
-    multiplier = filters // channels
-    planes = batch * filters
-    rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
-    frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, out.dtype)
+    planes, multiplier = batch * filters, filters // data.shape[1]
+    frame = _layout(window, height, width)
+    pixels = _memory(frame, window[0][0], out.dtype)
     lanes = np.empty(FIXED_LANES, out.dtype)
     mine = rows_within(share, planes * depth, height)
     for plane in planes_of(mine, height):
@@ -263,34 +272,34 @@ def _forward(share, data, weight, window, epilogue, out):
         n, f = divmod(rest, filters)
         taps, target = flat_of(weight[f]), flat_of(out[n, f])
         lines, of_filter = rows_of(plane, mine, height), (scale[f], shift[f], activation_of(act, f))
-        _fill(data[n, f // multiplier], od, lines, kernel, stride, dilate, pad, rows, length, part, frame)
-        step, shape = stride[1] * length, (height, width)
-        _finish_rows(taps, frame, at, step, of_filter, od, lines, shape, lanes, target)
+        _fill(data[n, f // multiplier], od, lines, window, frame, pixels)
+        step, shape = window[1][1] * frame.length, (height, width)
+        _finish_rows(taps, pixels, frame.at, step, of_filter, od, lines, shape, lanes, target)
 
 
 @inner
-def _add_taps(heads, frame, at, height, wide, step, sums):
+def _add_taps(heads, pixels, at, height, wide, step, sums):
     """Add what each tap's pixels and the gradient make."""
     if at.size == 9:
-        _nine_sums(heads, frame, at, height, wide, step, sums)
+        _nine_sums(heads, pixels, at, height, wide, step, sums)
         return
     for tap in range(at.size):
-        total = splat(frame.dtype.type(0))
+        total = splat(pixels.dtype.type(0))
         for oh in range(height):
             base = oh * step + at[tap]
             for x in range(0, wide, FIXED_LANES):
                 head = load(pointer_to(heads), oh * wide + x)
-                total = multiply_add(head, load(pointer_to(frame), base + x), total)
+                total = multiply_add(head, load(pointer_to(pixels), base + x), total)
         sums[tap] += sum_lanes(total)
 
 
 @parallel
-def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, grad_weight):
+def _backward_weight(share, grad_out, data, window, grad_weight):
     batch, filters, depth, height, width = grad_out.shape
     multiplier = filters // data.shape[1]
-    rows, length, part, at = _layout(kernel, stride, dilate, (height, width))
+    frame = _layout(window, height, width)
+    pixels, step = _memory(frame, window[0][0], data.dtype), window[1][1] * frame.length
     wide = -(-width // FIXED_LANES) * FIXED_LANES
-    frame = np.zeros(kernel[0] * rows * length + FIXED_LANES, data.dtype)
     # The gradient's rows, with zeros up to whole vectors.
     heads = np.zeros(height * wide + FIXED_LANES, data.dtype)
     for f in within(share, filters):
@@ -299,28 +308,27 @@ def _backward_weight(share, grad_out, data, kernel, stride, dilate, pad, grad_we
         for n in range(batch):
             flat = flat_of(grad_out[n, f])
             for od in range(depth):
-                volume = data[n, f // multiplier]
-                _fill(volume, od, (0, height), kernel, stride, dilate, pad, rows, length, part, frame)
+                _fill(data[n, f // multiplier], od, (0, height), window, frame, pixels)
                 for row in range(height):
                     _copy(flat, (od * height + row) * width, 1, width, heads, row * wide)
-                _add_taps(heads, frame, at, height, wide, stride[1] * length, sums)
+                _add_taps(heads, pixels, frame.at, height, wide, step, sums)
 
 
 @inner
-def _nine_sums(heads, frame, at, height, wide, step, sums):
+def _nine_sums(heads, pixels, at, height, wide, step, sums):
     """The sums of nine taps side by side: none waits for itself, and the gradient is read once."""
-    a = b = c = d = e = f = g = h = i = splat(frame.dtype.type(0))
+    a = b = c = d = e = f = g = h = i = splat(pixels.dtype.type(0))
     for row in range(height):
         for x in range(0, wide, FIXED_LANES):
             head, base = load(pointer_to(heads), row * wide + x), row * step + x
-            a = multiply_add(head, load(pointer_to(frame), base + at[0]), a)
-            b = multiply_add(head, load(pointer_to(frame), base + at[1]), b)
-            c = multiply_add(head, load(pointer_to(frame), base + at[2]), c)
-            d = multiply_add(head, load(pointer_to(frame), base + at[3]), d)
-            e = multiply_add(head, load(pointer_to(frame), base + at[4]), e)
-            f = multiply_add(head, load(pointer_to(frame), base + at[5]), f)
-            g = multiply_add(head, load(pointer_to(frame), base + at[6]), g)
-            h = multiply_add(head, load(pointer_to(frame), base + at[7]), h)
-            i = multiply_add(head, load(pointer_to(frame), base + at[8]), i)
+            a = multiply_add(head, load(pointer_to(pixels), base + at[0]), a)
+            b = multiply_add(head, load(pointer_to(pixels), base + at[1]), b)
+            c = multiply_add(head, load(pointer_to(pixels), base + at[2]), c)
+            d = multiply_add(head, load(pointer_to(pixels), base + at[3]), d)
+            e = multiply_add(head, load(pointer_to(pixels), base + at[4]), e)
+            f = multiply_add(head, load(pointer_to(pixels), base + at[5]), f)
+            g = multiply_add(head, load(pointer_to(pixels), base + at[6]), g)
+            h = multiply_add(head, load(pointer_to(pixels), base + at[7]), h)
+            i = multiply_add(head, load(pointer_to(pixels), base + at[8]), i)
     for tap, total in enumerate((a, b, c, d, e, f, g, h, i)):
         sums[tap] += sum_lanes(total)

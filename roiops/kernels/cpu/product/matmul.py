@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from ...jit import call, inner, num_threads, parallel
+from ...jit import Calls, inner, num_threads, parallel
 from ...shares import within
 from ..scratch import Repeated, Scratch
 from ..vector import BLOCK, LINE, MACHINE_LANES, flat_of, prefetch_to_read, transpose_block
@@ -211,7 +211,7 @@ def matmul(a, b, out, *, add=False):
         turned = np.empty(out.shape[::-1], np.float32)
         if len(a) < _DATA and a.flags.c_contiguous and b.T.flags.c_contiguous:
             turned = turned.reshape(out.shape).T
-            bind_few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T, call)()
+            bind_few_rows(a, b.T, np.zeros(b.shape[1], np.float32), turned.T, Calls())()
         else:
             multiply(b.T, a.T, turned)
         if add:
