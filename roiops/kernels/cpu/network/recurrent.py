@@ -40,11 +40,11 @@ class _Layer:
         values = given.reshape(steps, batch, _GATES[self.mode], state.shape[1])
         states, cells = (np.empty((steps + 1, *state.shape), out.dtype) for _ in range(2))
         states[0], cells[0] = state, 0 if cell is None else cell
-        self.data, self.kept = data, (values, states, cells, np.empty_like(states[1:]))
+        self.data = data
+        self.kept = recurrent_steps.Sequences(values, states, cells, np.empty_like(states[1:]))
         product = functools.partial(_connected, weight=w.from_state, bias=w.state_bias)
-        recurrent_steps.forward(
-            self.mode, w.from_state.T, w.state_bias, product if self.large else None, *self.kept
-        )
+        product = product if self.large else None
+        recurrent_steps.forward(self.mode, w.from_state.T, w.state_bias, product, self.kept)
         np.copyto(out, states[1:])
         return states[steps], None if cell is None else cells[steps]
 
@@ -58,14 +58,9 @@ class _Layer:
         to_state = np.zeros((steps + 1, *values.shape[1:]), values.dtype)
         to_input = np.empty_like(values) if self.mode == "gru" else to_state[:steps]
         carry = np.array(grad_state), np.array(grad_cell)
-        product = functools.partial(_product, b=w.from_state)
-        recurrent_steps.backward(
-            self.mode,
-            w.from_state,
-            product if self.large else None,
-            *(*self.kept, np.ascontiguousarray(head), to_state, to_input),
-            *carry,
-        )
+        gradients = recurrent_steps.Gradients(np.ascontiguousarray(head), to_state, to_input, *carry)
+        product = functools.partial(_product, b=w.from_state) if self.large else None
+        recurrent_steps.backward(self.mode, w.from_state, product, self.kept, gradients)
         rows = to_input.reshape(steps * batch, len(w.input_bias))
         grads.from_input[...] += _product(rows.T, self.data.reshape(steps * batch, features))
         grads.input_bias[...] += rows.sum(0, dtype=np.float64)

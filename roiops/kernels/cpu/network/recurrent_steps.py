@@ -1,24 +1,17 @@
 """The steps of a recurrent layer in one direction, on C-contiguous float32 or float64 arrays.
 
 Four sequences go through all steps side by side, so that the state's weight is read once for them; threads
-have other sequences. Arguments of all kernels, besides ``states`` and ``cells``, which begin with the first:
-
-- ``values``: (step, sequence, gate, entry), what the input gives to the gates, then the gates;
-- ``start``: what products with the state are added to, a row for each sequence or one for all;
-- ``panels``: the other factor, see :func:`_panels_of`;
-- ``aside``: what the way back needs besides, of the shape of the results;
-- ``sums``: memory, a row for each ``ROWS`` sequences;
-- ``head``, ``to_state``, ``to_input``, ``carry``, ``carry_cell``: gradients of the results, of what the state
-  (with a last step of zeros) and the input give to the gates, and of a state and a cell on their way back.
+have other sequences.
 
 ``tests/reference.py`` has the same in plain loops: ``recurrent``.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import inner, num_threads, parallel
+from ...jit import Calls, inner, num_threads, parallel
 from ...shares import within
 from ..vector import FIXED_LANES, flat_of, load, multiply_add, pointer_to, store
 from .chain import copy
@@ -30,35 +23,74 @@ ROWS, COLUMNS = 4, 2 * FIXED_LANES
 _GATES = 20
 
 
-def forward(mode, matrix, bias, product, *arrays):
+class Sequences(NamedTuple):
+    """What all steps of all sequences are made of, and what the way back needs of them."""
+
+    #: (step, sequence, gate, entry): what the input gives to the gates, then the gates.
+    values: np.ndarray
+    #: (step, sequence, entry), the first ones before the steps.
+    states: np.ndarray
+    cells: np.ndarray
+    #: What the way back needs besides, of the shape of the results.
+    aside: np.ndarray
+
+
+class Gradients(NamedTuple):
+    #: Of the results; of what the state, with a last step of zeros, and the input give to the gates.
+    head: np.ndarray
+    to_state: np.ndarray
+    to_input: np.ndarray
+    #: Of a state and a cell on their way back, (sequence, entry).
+    carry: np.ndarray
+    carry_cell: np.ndarray
+
+
+class Product(NamedTuple):
+    """``start + state @ matrix``."""
+
+    #: A row for each sequence, or one for all.
+    start: np.ndarray
+    #: The matrix; see :func:`_panels_of`.
+    panels: np.ndarray
+    #: Memory, a row for each ``ROWS`` sequences.
+    sums: np.ndarray
+
+
+def forward(mode, matrix, bias, product, sequences):
     """All steps, or one after the other with ``product`` of a state and the matrix, where that is large."""
-    _run(_FORWARD[mode], matrix, bias, product, False, arrays, ())
+    _run(_FORWARD[mode], matrix, bias, product, sequences, sequences.states, ())
 
 
-def backward(mode, matrix, product, *arrays):
+def backward(mode, matrix, product, sequences, gradients):
     """The same on the way back."""
-    *arrays, carry, carry_cell = arrays
-    _run(_BACKWARD[mode], matrix, 0, product, True, arrays, (carry, carry_cell))
+    _run(_BACKWARD[mode], matrix, 0, product, sequences, gradients.to_state, (gradients,))
 
 
-def _run(kernel, matrix, bias, product, back, arrays, carried):
-    (terms, columns), (steps, batch) = matrix.shape, arrays[0].shape[:2]
-    factors = arrays[5 if back else 1]
+#: By dtype: arguments of a kernel are then of the same types in all calls.
+_calls: dict = {}
+
+
+def _run(kernel, matrix, bias, product, sequences, factors, gradients):
+    (terms, columns), (steps, batch), back = matrix.shape, sequences.values.shape[:2], len(gradients)
     panels = _panels_of(matrix[: 0 if product else terms])
     groups, width = -(-batch // ROWS), panels.shape[0] * COLUMNS
-    start, sums = (
-        np.zeros((batch if product else 1, width), matrix.dtype),
-        np.empty((groups, ROWS * width), matrix.dtype),
-    )
+    start = np.zeros((batch if product else 1, width), matrix.dtype)
     start[:, :columns] = bias
+    given = Product(start, panels, np.empty((groups, ROWS * width), matrix.dtype))
     work = (1 if product else steps) * groups * ROWS * (panels.size + _GATES * width) / FIXED_LANES
-    call = kernel.by(max(1, min(num_threads(work), groups)))
+    call, threads = _calls.setdefault(matrix.dtype, Calls()), max(1, min(num_threads(work), groups))
     if not product:
-        call(start, panels, sums, *arrays, *carried)
+        call(kernel, threads, given, sequences, *gradients)
         return
     for t in reversed(range(steps)) if back else range(steps):
         start[:, :columns] = product(factors[t + back].reshape(batch, terms))
-        call(start, panels, sums, *(each[t : t + 1 + len(each) - steps] for each in arrays), *carried)
+        call(kernel, threads, given, *(_step(each, t, steps) for each in (sequences, *gradients)))
+
+
+def _step(arrays, t, steps):
+    """One step of :class:`Sequences` or of :class:`Gradients`, of which the last two are not over time."""
+    count = 3 if isinstance(arrays, Gradients) else 4
+    return arrays._make([each[t : t + 1 + len(each) - steps] for each in arrays[:count]] + [*arrays[count:]])
 
 
 def _panels_of(matrix):
@@ -100,8 +132,9 @@ def _add_products(flat, places, k, values, rows):
 
 
 @inner(makes_arrays=False)
-def _multiply(factors, first, start, panels, sums):
-    """``start + factors @ panels`` of ``ROWS`` rows; after the last one, that is taken again."""
+def _multiply(factors, first, product, sums):
+    """The :class:`Product` of ``ROWS`` rows of factors; after the last one, that is taken again."""
+    start, panels, _ = product
     count, terms, _ = panels.shape
     flat, right, begin, last = flat_of(factors), flat_of(panels), flat_of(start), factors.shape[0] - 1
     width, apart = start.shape[1], start.shape[1] if start.shape[0] > 1 else 0
@@ -120,17 +153,17 @@ def _multiply(factors, first, start, panels, sums):
 
 
 @inner(makes_arrays=False)
-def _in_turn(share, factors, back, start, panels, sums):
+def _in_turn(share, factors, back, product):
     """Each step of each sequence, after the product with what came out of the step before it or, on the way
     ``back``, after it: ``step, sequence, product``.
     """
     batch, steps = factors.shape[1], factors.shape[0] - 1
-    width = start.shape[1]
+    width, sums = product.start.shape[1], product.sums
     for group in within(share, sums.shape[0]):
         first = group * ROWS
         for i in range(steps):
             t = steps - 1 - i if back else i
-            _multiply(factors[t + back], first, start, panels, sums[group])
+            _multiply(factors[t + back], first, product, sums[group])
             for row in range(min(ROWS, batch - first)):
                 yield t, first + row, sums[group, row * width : (row + 1) * width]
 
@@ -170,16 +203,18 @@ def _tanh(values):
 
 
 @parallel(makes_arrays=False)
-def _tanh_forward(share, start, panels, sums, values, states, cells, aside):
-    for t, n, given in _in_turn(share, states, False, start, panels, sums):
+def _tanh_forward(share, product, sequences):
+    values, states, _, _ = sequences
+    for t, n, given in _in_turn(share, states, False, product):
         _add(given, values[t, n, 0])
         _tanh(values[t, n, 0])
         copy(values[t, n, 0], 0, states[t + 1, n], 0, states.shape[2])
 
 
 @parallel(makes_arrays=False)
-def _relu_forward(share, start, panels, sums, values, states, cells, aside):
-    for t, n, given in _in_turn(share, states, False, start, panels, sums):
+def _relu_forward(share, product, sequences):
+    values, states, _, _ = sequences
+    for t, n, given in _in_turn(share, states, False, product):
         gate, state = values[t, n, 0], states[t + 1, n]
         _add(given, gate)
         for i in range(np.uint64(state.size)):
@@ -187,9 +222,10 @@ def _relu_forward(share, start, panels, sums, values, states, cells, aside):
 
 
 @parallel(makes_arrays=False)
-def _lstm_forward(share, start, panels, sums, values, states, cells, aside):
+def _lstm_forward(share, product, sequences):
+    values, states, cells, aside = sequences
     size = states.shape[2]
-    for t, n, given in _in_turn(share, states, False, start, panels, sums):
+    for t, n, given in _in_turn(share, states, False, product):
         gates, before, cell, tanh = values[t, n], cells[t, n], cells[t + 1, n], aside[t, n]
         enter, forget, candidate, leave = gates[0], gates[1], gates[2], gates[3]
         _add(given, flat_of(gates))
@@ -205,9 +241,10 @@ def _lstm_forward(share, start, panels, sums, values, states, cells, aside):
 
 
 @parallel(makes_arrays=False)
-def _gru_forward(share, start, panels, sums, values, states, cells, aside):
+def _gru_forward(share, product, sequences):
+    values, states, _, aside = sequences
     size = states.shape[2]
-    for t, n, given in _in_turn(share, states, False, start, panels, sums):
+    for t, n, given in _in_turn(share, states, False, product):
         gates, from_state, before, state = values[t, n], aside[t, n], states[t, n], states[t + 1, n]
         reset, update, candidate = gates[0], gates[1], gates[2]
         _add(given, flat_of(gates)[: 2 * size])
@@ -231,22 +268,20 @@ def _gradient(head, carry, grad):
 
 
 @parallel(makes_arrays=False)
-def _tanh_backward(
-    share, start, panels, sums, values, states, cells, aside, head, to_state, to_input, carry, carry_cell
-):
-    for t, n, grad in _in_turn(share, to_state, True, start, panels, sums):
-        state, to = states[t + 1, n], to_state[t, n, 0]
+def _tanh_backward(share, product, sequences, gradients):
+    head, to_state, _, carry, _ = gradients
+    for t, n, grad in _in_turn(share, to_state, True, product):
+        state, to = sequences.states[t + 1, n], to_state[t, n, 0]
         _gradient(head[t, n], carry[n], grad)
         for i in range(np.uint64(to.size)):
             to[i] = grad[i] * (1 - state[i] * state[i])
 
 
 @parallel(makes_arrays=False)
-def _relu_backward(
-    share, start, panels, sums, values, states, cells, aside, head, to_state, to_input, carry, carry_cell
-):
-    for t, n, grad in _in_turn(share, to_state, True, start, panels, sums):
-        state, to = states[t + 1, n], to_state[t, n, 0]
+def _relu_backward(share, product, sequences, gradients):
+    head, to_state, _, carry, _ = gradients
+    for t, n, grad in _in_turn(share, to_state, True, product):
+        state, to = sequences.states[t + 1, n], to_state[t, n, 0]
         _gradient(head[t, n], carry[n], grad)
         for i in range(np.uint64(to.size)):
             to[i] = grad[i] * (state[i] > 0)
@@ -265,10 +300,10 @@ def _through_tanh(grad, other, tanh, to):
 
 
 @parallel(makes_arrays=False)
-def _lstm_backward(
-    share, start, panels, sums, values, states, cells, aside, head, to_state, to_input, carry, carry_cell
-):
-    for t, n, grad in _in_turn(share, to_state, True, start, panels, sums):
+def _lstm_backward(share, product, sequences, gradients):
+    values, _, cells, aside = sequences
+    head, to_state, _, carry, carry_cell = gradients
+    for t, n, grad in _in_turn(share, to_state, True, product):
         gates, to, grad_cell, tanh = values[t, n], to_state[t, n], carry_cell[n], aside[t, n]
         enter, forget, candidate, leave = gates[0], gates[1], gates[2], gates[3]
         to_leave = to[3]
@@ -283,11 +318,11 @@ def _lstm_backward(
 
 
 @parallel(makes_arrays=False)
-def _gru_backward(
-    share, start, panels, sums, values, states, cells, aside, head, to_state, to_input, carry, carry_cell
-):
+def _gru_backward(share, product, sequences, gradients):
+    values, states, _, aside = sequences
+    head, to_state, to_input, carry, _ = gradients
     size = states.shape[2]
-    for t, n, grad in _in_turn(share, to_state, True, start, panels, sums):
+    for t, n, grad in _in_turn(share, to_state, True, product):
         gates, to, before = values[t, n], to_input[t, n], states[t, n]
         reset, update, candidate = gates[0], gates[1], gates[2]
         to_reset, to_update, to_candidate = to[0], to[1], to[2]
