@@ -187,8 +187,8 @@ class Addressed(Way):
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
             # Who has padded some of an image for itself computes no other part of it.
             least = 0 if own and groups == 1 and not tiles.by_filters else _LEAST
-            sums = sources, weight, terms, tiles, groups, begins, epilogue
-            return [*kernels, (self.kernel, workers, *sums, (spares, images, panels), out, least)]
+            sums, memory = (sources, weight, terms, tiles, begins, epilogue), (spares, images, panels)
+            return [*kernels, (self.kernel, workers, *sums, memory, out, least)]
 
         return kernels_for
 
@@ -197,7 +197,7 @@ class Addressed(Way):
     def division(cls, layer, machine, workers) -> tuple[np.ndarray, np.ndarray]:
         """The first tile of each worker, and the rows of a padded image that its tiles see."""
         plan = cls.plan(layer, machine)
-        begins, lines = deal_tiles(plan.tiles, layer.groups, workers), np.zeros((workers, 2), np.int64)
+        begins, lines = deal_tiles(plan.tiles, workers), np.zeros((workers, 2), np.int64)
         if not plan.last_channel:
             return begins, lines
         length, row_tiles = plan.layout.length, len(plan.tiles.filters)

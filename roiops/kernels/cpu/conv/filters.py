@@ -360,12 +360,12 @@ def _tiles(layer, pixels: int) -> Tiles:
     places["run"] = np.arange(len(places))
     places["first"] = places["run"] * pixels
     runs["place"], places["direct"][:-1] = places["first"][:-1], runs["count"] == pixels
-    return Tiles(filters, places, runs, 1, pixels)
+    return Tiles(layer.groups, filters, places, runs, 1, pixels)
 
 
 def _image_bytes(layer) -> int:
     """What a group's channels take."""
-    return 4 * layer.channels // layer.groups * _pixels_read(layer)
+    return 4 * layer.group_channels * _pixels_read(layer)
 
 
 def _pixels_read(layer) -> int:

@@ -14,7 +14,8 @@ from ...jit import inner, parallel, separate
 from ...shares import taken, within
 from ..product.panels import take_run
 from ..product.tiles import clear_vector, copy_every_second, copy_vector, prologue_of, scale_vector
-from ..vector import MACHINE_LANES, flat_of
+from ..vector import MACHINE_LANES, flat_of, pick
+from .columns import span
 from .way import ceil_div
 
 
@@ -153,10 +154,9 @@ def fill_channels(data, layout, prologue, owned, first, last, lines, padded):
     step = stride[1]
     for number in range(stride[0] * planes):
         ry, q = divmod(number, planes)
-        # The first pixel of a row that is in this plane, its column there, and how many there are.
-        skip = min(length, -(-max(0, pad[1] - q * apart) // step))
-        x = skip * step + q * apart - pad[1]
-        count = max(0, min(length - skip, (width - x + step - 1) // step))
+        # The columns of this plane that are pixels, and which pixel the first one is.
+        skip, end_column = span(q * apart - pad[1], step, width, length)
+        x, count = skip * step + q * apart - pad[1], end_column - skip
         # The rows that are in the image.
         top = -(-max(0, pad[0] - ry) // stride[0])
         bottom = (height + pad[0] - ry + stride[0] - 1) // stride[0] if count > 0 else 0
@@ -217,9 +217,8 @@ def fill_own(sources, g, w, image):
 @parallel(makes_arrays=False)
 def thin_out(share, data, stride, out):
     """The pixels that a kernel of one pixel sees with these strides."""
-    batch, channels, height, width = out.shape
+    batch, channels, height, _ = out.shape
     for plane in taken(share, batch * channels):
         n, c = divmod(plane, channels)
         for y in range(height):
-            for x in range(width):
-                out[n, c, y, x] = data[n, c, y * stride[0], x * stride[1]]
+            pick(stride[1], data[n, c, y * stride[0]], out[n, c, y])

@@ -125,7 +125,7 @@ class Pointwise(Addressed):
         return Plan(
             layout=(ats, pixels),
             terms=Terms(starts, targets, 1, width, 0, offsets),
-            tiles=Tiles(filters, places, runs, 0, width),
+            tiles=Tiles(layer.groups, filters, places, runs, 0, width),
             panel=(layer.terms + 1) * width,
             thinned=layer.stride != (1, 1),
         )

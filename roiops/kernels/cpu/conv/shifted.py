@@ -168,7 +168,7 @@ class Shifted(Addressed):
                 in_group * step,
                 np.array(taps, np.int64),
             ),
-            tiles=Tiles(filters, places, runs, by_filters, machine.columns * tiles),
+            tiles=Tiles(layer.groups, filters, places, runs, by_filters, machine.columns * tiles),
             last_channel=max(step, plane + max(taps) + machine.columns),
             reach=max(tap % plane for tap in taps) + lanes - 1,
             overlap=not joined and width > lanes and width % lanes > 0,

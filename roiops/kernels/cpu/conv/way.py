@@ -40,7 +40,12 @@ class Layer(NamedTuple):
     @property
     def terms(self) -> int:
         """The products that a result is the sum of."""
-        return self.channels // self.groups * math.prod(self.kernel)
+        return self.group_channels * math.prod(self.kernel)
+
+    @property
+    def group_channels(self) -> int:
+        """The channels that a filter sees: those of its group."""
+        return self.channels // self.groups
 
     @property
     def in_group(self) -> int:

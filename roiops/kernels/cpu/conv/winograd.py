@@ -110,11 +110,12 @@ class Turn(NamedTuple):
 
 
 @parallel(makes_arrays=False)
-def _by_panel(share, data, filters, groups, grid, epilogue, memory, out):
+def _by_panel(share, data, filters, grid, epilogue, memory, out):
     """Each worker takes whole panels of tiles through all steps.
 
     A panel stays in a worker's own cache; the filters are read once for each panel.
     """
+    groups = grid.groups
     channels, in_group = data.shape[1] // groups, out.shape[1] // groups
     row_tiles = (in_group + ROWS - 1) // ROWS
     workers, items = memory.panels.shape[0], groups * grid.panels
@@ -134,13 +135,13 @@ def _by_panel(share, data, filters, groups, grid, epilogue, memory, out):
 
 
 @parallel(makes_arrays=False)
-def _transform_panels(share, data, turn, ends, groups, grid, memory, out):
+def _transform_panels(share, data, turn, ends, grid, memory, out):
     """Workers make a :class:`Turn`'s panels together: each transforms some of the channels.
 
     ``ends``: for each panel the first channel of each worker, and the end.
     """
     channels = turn.to_channel - turn.from_channel
-    first = turn.group * (data.shape[1] // groups) + turn.from_channel
+    first = turn.group * (data.shape[1] // grid.groups) + turn.from_channel
     for w in within(share, memory.scratch.shape[0]):
         for k in range(turn.end - turn.begin):
             mine = ends[k, w], ends[k, w + 1]
@@ -150,14 +151,14 @@ def _transform_panels(share, data, turn, ends, groups, grid, memory, out):
 
 
 @parallel(makes_arrays=False)
-def _multiply_panels(share, kept, weight, turn, begins, groups, grid, epilogue, memory, out):
+def _multiply_panels(share, kept, weight, turn, begins, grid, epilogue, memory, out):
     """Each worker multiplies some row tiles of filters by the panels of a :class:`Turn`.
 
     ``begins``: the first item of each worker, and the end; of each row tile there is one for each panel.
     ``kept``: filters that were transformed before, or an empty array: then a worker transforms some of the
     ``weight`` at a time, unless they are still there.
     """
-    part_of, in_group = (turn.from_channel, turn.to_channel), out.shape[1] // groups
+    part_of, in_group = (turn.from_channel, turn.to_channel), out.shape[1] // grid.groups
     channels, count = turn.to_channel - turn.from_channel, turn.end - turn.begin
     row_tiles, step = (in_group + ROWS - 1) // ROWS, memory.products.shape[1] // PARTS
     for w in within(share, memory.scratch.shape[0]):
@@ -215,7 +216,7 @@ def _panels_shared(layer, machine) -> tuple[int, int]:
 
 def _vectors_alone(layer, machine, cache: int) -> int:
     """How many vectors a worker's own panel may have in a cache; 0 where one of them does not fit."""
-    vector = 4 * PARTS * (layer.channels // layer.groups + APART) * machine.lanes
+    vector = 4 * PARTS * (layer.group_channels + APART) * machine.lanes
     return min(machine.vectors, cache * 7 // 8 // vector)  # beside filters
 
 
@@ -227,7 +228,7 @@ def _panels_alone(layer, machine, keeps) -> int:
     Shared panels and products pass through the last cache, which is 3 times their size: they are fetched,
     written and read. With panels of their own, workers read the filters once for each.
     """
-    channels, filters, groups = layer.channels // layer.groups, layer.in_group, layer.groups
+    channels, filters, groups = layer.group_channels, layer.in_group, layer.groups
     vectors, workers = ceil_div(count_tiles(layer), machine.lanes), machine.workers
     # In a second-level cache of 2 MiB, panels that need more than half took up to 1.9 times as long.
     at_once = _vectors_alone(layer, machine, min(machine.second_cache, 1 << 20))
@@ -281,13 +282,13 @@ class Winograd(Way):
     def suits(layer, machine):
         window = layer.kernel, layer.stride, layer.dilate
         # Channels are transformed two at a time: of one, a worker would write into another's filters.
-        several = layer.channels // layer.groups > 1
+        several = layer.group_channels > 1
         return several and window == ((3, 3), (1, 1), (1, 1)) and min(layer.pad) >= 0 and max(layer.pad) <= 3
 
     @staticmethod
     def cost(layer, machine):
         """A quarter of the products, and the transforms."""
-        vectors, terms = ceil_div(count_tiles(layer), machine.lanes), layer.channels // layer.groups
+        vectors, terms = ceil_div(count_tiles(layer), machine.lanes), layer.group_channels
         whole, rest = divmod(vectors, machine.vectors)
         panels = [machine.vectors] * whole + [rest] * (rest > 0)
         of_terms = sum(machine.of_term(machine.rows * n, machine.rows + n + 4) for n in panels)
@@ -302,7 +303,7 @@ class Winograd(Way):
     @staticmethod
     def plan(layer, machine) -> Plan:
         """The plan. The number of workers has no part in ``parts``, so that results do not depend on it."""
-        channels, row_tiles = layer.channels // layer.groups, ceil_div(layer.in_group, machine.rows)
+        channels, row_tiles = layer.group_channels, ceil_div(layer.in_group, machine.rows)
         panels, step = _panels_shared(layer, machine)
         parts, count = [(0, channels)], ceil_div(channels, most_channels(machine))
         # Channels of which a panel may be a worker's own are one sum in any case, or several.
@@ -340,24 +341,23 @@ class Winograd(Way):
 
         def prepare(workers):
             layer, (plan, scratch, places) = self.layer, self._for(workers)
-            memory, groups = Memory(*scratch(), *places), layer.groups
-            kept = self._kept if plan.keeps else aligned_zeros(0)
-            grid = Grid(plan.panels, *tiles_of_image(layer.out_size), count_tiles(layer), layer.pad)
+            memory, kept = Memory(*scratch(), *places), self._kept if plan.keeps else aligned_zeros(0)
+            tiles = *tiles_of_image(layer.out_size), count_tiles(layer)
+            grid = Grid(layer.groups, plan.panels, *tiles, layer.pad)
             if plan.alone:
-                return [(_by_panel, workers, data, kept, groups, grid, epilogue, memory, out)]
+                return [(_by_panel, workers, data, kept, grid, epilogue, memory, out)]
             kernels, starts = [], range(0, plan.panels, plan.together)
             parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
             row_tiles = ceil_div(layer.in_group, ROWS)
             # A worker that transforms all of its filters at once has them for the panels that follow.
             all_made = is_even(row_tiles, workers) and ceil_div(row_tiles, workers) <= plan.row_tiles
-            for g, (part, into), begin in itertools.product(range(groups), parts, starts):
+            for g, (part, into), begin in itertools.product(range(layer.groups), parts, starts):
                 count = min(plan.together, plan.panels - begin)
                 turn = Turn(g, *part, begin, begin + count, int(begin > 0 and all_made))
                 ends = _deal_channels(part[1] - part[0], count, workers)
-                kernels.append((_transform_panels, workers, data, turn, ends, groups, grid, memory, out))
-                begins = _deal_row_tiles(row_tiles, count, workers)
-                filters, more = (kept, weight), (groups, grid, into, memory, out)
-                kernels.append((_multiply_panels, workers, *filters, turn, begins, *more))
+                kernels.append((_transform_panels, workers, data, turn, ends, grid, memory, out))
+                begins, more = _deal_row_tiles(row_tiles, count, workers), (grid, into, memory, out)
+                kernels.append((_multiply_panels, workers, kept, weight, turn, begins, *more))
             return kernels
 
         run = Repeated(self.calls, work, prepare)

@@ -56,6 +56,8 @@ def tiles_of_image(out_size) -> tuple[int, int]:
 class Grid(NamedTuple):
     """How tiles are dealt out to panels."""
 
+    groups: int
+    #: Of each group.
     panels: int
     #: Tiles of a column and of a row of an image, and of all images.
     tall: int

@@ -49,6 +49,7 @@ RUN = _record("place", "count", "at")
 class Tiles(NamedTuple):
     """What the results are cut into. Items, a tile each, follow one another by group, block and tile."""
 
+    groups: int
     #: Of :data:`FILTERS`, of one group; of :data:`PLACES`, with an end; of :data:`RUN`.
     filters: np.ndarray
     places: np.ndarray
@@ -137,10 +138,10 @@ def vectors_of_places(pieces: Pieces, across: int):
     return found, runs, np.pad(targets, (0, VECTORS), constant_values=-1)
 
 
-def deal_tiles(tiles: Tiles, groups: int, workers: int) -> np.ndarray:
+def deal_tiles(tiles: Tiles, workers: int) -> np.ndarray:
     """The first item of each worker, and the end."""
     costs = tiles.filters["room"], np.diff(tiles.places["first"])
-    return deal(*(costs if tiles.by_filters else costs[::-1]), groups, workers)
+    return deal(*(costs if tiles.by_filters else costs[::-1]), tiles.groups, workers)
 
 
 @inner(makes_arrays=False)
@@ -174,7 +175,7 @@ class Tile(NamedTuple):
 def driver(fill, pack, sum_tile):
     """The kernel of a way.
 
-    Its arguments are ``(sources, weight, terms, tiles, groups, begins, epilogue, memory, out, least)``.
+    Its arguments are ``(sources, weight, terms, tiles, begins, epilogue, memory, out, least)``.
 
     ``sources`` are for ``fill`` and ``pack``, ``weight`` for ``pack`` and ``sum_tile``; ``terms`` are a
     :class:`Terms`, ``tiles`` a :class:`Tiles`, ``begins`` what :func:`deal_tiles` gives. ``memory``: two
@@ -183,11 +184,11 @@ def driver(fill, pack, sum_tile):
     """
 
     @parallel(makes_arrays=False)
-    def multiply(share, sources, weight, terms, tiles, groups, begins, epilogue, memory, out, least):
+    def multiply(share, sources, weight, terms, tiles, begins, epilogue, memory, out, least):
         scale, shift, act, other, add_other = epilogue
         spares, images, panels = memory
         flat, flat_other, columns = flat_of(out), flat_of(other), tiles.width
-        in_group, plane = out.shape[1] // groups, out.shape[2] * out.shape[3]
+        in_group, plane = out.shape[1] // tiles.groups, out.shape[2] * out.shape[3]
         outer, length = tiles.filters.shape[0], tiles.places.shape[0] - 1
         if not tiles.by_filters:
             outer, length = length, outer
