@@ -6,7 +6,7 @@ results, summed over the pixels. With zeros between the rows of the latter, a ta
 
 import numpy as np
 
-from ...jit import num_threads, parallel
+from ...jit import Calls, num_threads, parallel
 from ...shares import within
 from ..product.emitter import ROWS
 from ..product.matmul import multiply_at, scratch_shape
@@ -42,8 +42,11 @@ def steps_of_one(grad_out, data, kernel, dilate, pad, grad_weight):
     _put_sums.by(workers)(sums, grad_weight.reshape(filters, channels, len(taps)))
 
 
+_calls = Calls()
+
+
 def _fill(images, layout, workers, padded):
-    fill_padded.by(workers)(images, layout, AS_THEY_ARE, workers, padded.reshape(-1))
+    _calls(fill_padded, workers, images, layout, AS_THEY_ARE, workers, padded.reshape(-1))
 
 
 @parallel
