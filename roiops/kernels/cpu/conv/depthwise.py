@@ -4,7 +4,6 @@ A channel is copied to a frame with zeros around it, its columns sorted by their
 what ``FIXED_LANES`` neighbouring results need of one tap lies side by side, whatever the stride.
 """
 
-import itertools
 import math
 from typing import NamedTuple
 
@@ -31,7 +30,7 @@ from ..vector import (
 )
 from . import masked
 from .columns import span
-from .phases import phases_of_axis, spread
+from .phases import phases_of, spread
 from .way import Way
 
 
@@ -123,18 +122,16 @@ def backward_data(grad_out, weight, window, grad_data):
 
 
 def _transposed(head, weight, window, out):
-    axes, gaps, closer = zip(*map(phases_of_axis, *window), strict=True)
-    step, phases = window[1], list(itertools.product(*axes))
+    (phases, gaps, closer), step = phases_of(*window), window[1]
     size = out.shape[2], *(-(-n // s) for n, s in zip(out.shape[3:], step[1:], strict=True))
     results = np.empty((len(phases), *out.shape[:2], *size), out.dtype) if len(phases) > 1 else out[None]
     for result, phase in zip(results, phases, strict=True):
-        firsts, counts, border = zip(*phase, strict=True)
-        if not all(counts):
+        if not all(phase.counts):
             result[...] = 0
             continue
-        taps = (slice(first, None, gap) for first, gap in zip(firsts, gaps, strict=True))
+        taps = (slice(first, None, gap) for first, gap in zip(phase.firsts, gaps, strict=True))
         part = np.ascontiguousarray(weight[(..., *taps)][..., ::-1, ::-1, ::-1])
-        forward(head, part, (counts, (1, 1, 1), closer, border), result)
+        forward(head, part, (phase.counts, (1, 1, 1), closer, phase.pads), result)
     if len(phases) > 1:
         planes = math.prod(out.shape[1:3])
         flat, results = out.reshape(len(out), planes, *out.shape[3:]), results.reshape(-1, *size[1:])

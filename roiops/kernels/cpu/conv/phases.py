@@ -7,6 +7,7 @@ kernel: a kernel of 4x4 becomes four of 2x2, and nothing is multiplied by the ze
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,8 +83,16 @@ def spread(share, results, planes, step, act, other, add_other, out):
                 _put_phase(source, k, step[1], activation_of(act, c), other[n, c, y], add_other, target)
 
 
+class Phase(NamedTuple):
+    """The taps of the kernel that one of the convolutions has, on each axis: evenly spaced, or none."""
+
+    firsts: tuple[int, ...]
+    counts: tuple[int, ...]
+    pads: tuple[int, ...]
+
+
 def _taps(remainder, kernel, stride, dilate, pad):
-    """``(first, count, pad)`` of a phase on one axis; its taps are evenly spaced."""
+    """``(first, count, pad)`` of a phase on one axis."""
     taps = [k for k in range(kernel) if (remainder + pad - k * dilate) % stride == 0]
     if not taps:
         return 0, 0, 0
@@ -92,18 +101,24 @@ def _taps(remainder, kernel, stride, dilate, pad):
     return taps[0], len(taps), (len(taps) - 1) * (dilate // math.gcd(stride, dilate)) - ahead
 
 
-def phases_of_axis(kernel, stride, dilate, pad):
-    """The :func:`_taps` of each phase; how far they lie apart, in the kernel and in the data."""
-    common = math.gcd(stride, dilate)
-    phases = [_taps(remainder, kernel, stride, dilate, pad) for remainder in range(stride)]
-    return phases, stride // common, dilate // common
+def phases_of(kernel, stride, dilate, pad) -> tuple[list[Phase], tuple, tuple]:
+    """All phases; how far their taps lie apart on each axis, in the kernel and in the data."""
+    sides = list(zip(kernel, stride, dilate, pad, strict=True))
+    axes = [[_taps(remainder, *side) for remainder in range(side[1])] for side in sides]
+    phases = [Phase(*zip(*on_axes, strict=True)) for on_axes in itertools.product(*axes)]
+    common = [math.gcd(s, d) for _, s, d, _ in sides]
+    gaps, closer = (tuple(n // c for n, c in zip(each, common, strict=True)) for each in (stride, dilate))
+    return phases, gaps, closer
 
 
-def _common(axis):
-    """The taps of a window that holds those of all phases on one axis, and its pad."""
-    sides = [(count, pad) for _, count, pad in axis if count]
-    pad = max(pad for _, pad in sides)
-    return pad + max(count - before for count, before in sides), pad
+def _common(phases):
+    """The taps of a window that holds those of all phases, and its pads."""
+    counts, pads = [], []
+    for axis in range(len(phases[0].counts)):
+        sides = [(phase.counts[axis], phase.pads[axis]) for phase in phases if phase.counts[axis]]
+        pads.append(max(pad for _, pad in sides))
+        counts.append(pads[-1] + max(count - pad for count, pad in sides))
+    return tuple(counts), tuple(pads)
 
 
 class Phases:
@@ -148,11 +163,10 @@ class Phases:
         kernel, stride, dilate, pad = (values[1:] for values in self._window)
         filters, channels = weight_shape[:2]
         self._size = tuple(-(-n // s) for n, s in zip(out_shape[3:], stride, strict=True))
-        axes, gaps, closer = zip(*map(phases_of_axis, kernel, stride, dilate, pad), strict=True)
+        phases, gaps, closer = phases_of(kernel, stride, dilate, pad)
         self._gaps = np.array(gaps)
-        phases = [tuple(zip(*pair, strict=True)) for pair in itertools.product(*axes)]
-        self._firsts = np.array([first for first, _, _ in phases])
-        self._counts = np.array([count for _, count, _ in phases])
+        self._firsts = np.array([phase.firsts for phase in phases])
+        self._counts = np.array([phase.counts for phase in phases])
         self._windows, self._places = self._counts, np.zeros(len(phases), np.int64)
         self._nothing, self._print = np.zeros((channels, filters, 1, 1, 1), np.float32), None
 
@@ -164,12 +178,12 @@ class Phases:
             shapes = (rows, filters, 1, *seen), (out_shape[0], rows, 1, *self._size)
             return forward, (rows, filters, 1, *taps), forward.cost(data_shape, *shapes) * all(taps)
 
-        made = [convolution(count, border) for _, count, border in phases]
-        common, border = zip(*map(_common, axes), strict=True)
+        made = [convolution(phase.counts, phase.pads) for phase in phases]
+        common, border = _common(phases)
         together = convolution(common, border, len(phases))
         if closer == (1, 1) and together[2] < sum(cost for _, _, cost in made):
             made, self._windows = [together], np.full_like(self._counts, common)
-            before = np.array([[b - o for b, o in zip(border, own, strict=True)] for _, _, own in phases])
+            before = np.subtract(border, [phase.pads for phase in phases])
             self._places += before @ (common[1], 1)
         sizes = self._windows.prod(axis=1) * filters * channels
         begins = np.cumsum(sizes) - sizes
