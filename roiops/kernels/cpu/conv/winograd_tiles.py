@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...jit import inner
-from ..product.emitter import COLUMNS, ROWS, activation_of
-from ..product.panels import MOST_SEGMENTS, SEGMENT, copy_run, panel_range, segments
+from ..product.emitter import COLUMNS, ROWS, UNCHANGED, activation_of
+from ..product.panels import MOST_SEGMENTS, SEGMENT, add_run, copy_run, panel_range, segments
 from ..product.tiles import Epilogue, Rows, clear_vector, copy_vector
 from ..vector import BLOCK, MACHINE_LANES, flat_of, prefetch_to_read, prefetch_to_write, transpose_block
 from .transforms import (
@@ -35,12 +35,10 @@ APART = 1
 #: more, for which one tile's room is left after it; a run has a pair of tiles at least. Copies may spoil what
 #: less than two vectors take beyond the last one.
 _LINE = (COLUMNS + COLUMNS // 2) * OUT + 2 * MACHINE_LANES
-#: Where the parts of a worker's scratch end: lines of results, lines of what is added to them, the inside of
-#: a transform, lines of pixels.
-_RESULTS = OUT * OUT * MACHINE_LANES
-_ADDED = 2 * _RESULTS
-_INSIDE = _ADDED + PARTS * MACHINE_LANES
-SCRATCH = _INSIDE + IN * _LINE
+#: Where the parts of a worker's scratch end: lines of results, the inside of a transform, lines of pixels.
+_APART = OUT * OUT * MACHINE_LANES
+_ASIDE = _APART + PARTS * MACHINE_LANES
+SCRATCH = _ASIDE + IN * _LINE
 #: How the results of a vector of tiles are stored: aside first, pair by pair, or as one run.
 _STORED_ASIDE, _IN_PAIRS, _IN_ONE = range(3)
 #: Numbers of a filter's channel before the transform.
@@ -68,7 +66,11 @@ class Grid(NamedTuple):
 
 
 class PanelTiles(NamedTuple):
-    """Where the pixels and the results of a panel's tiles lie."""
+    """Where the pixels and the results of a panel's tiles lie.
+
+    Functions that take it for each channel or filter are inlined: numba hands over a tuple number by number,
+    of which this one has some fifty.
+    """
 
     #: The runs, of :data:`~..product.panels.SEGMENT`, and how many there are.
     runs: np.ndarray
@@ -81,18 +83,16 @@ class PanelTiles(NamedTuple):
     #: For each vector: how its results are stored, and the run of its first tile.
     stored: np.ndarray
     first_run: np.ndarray
-    #: Where in a line of their own the results of each pair of a vector begin that are made aside.
+    #: Zeros: where in lines of their own results begin that are made aside.
     aside: np.ndarray
 
 
 def memory_for_tiles(workers: int) -> tuple[np.ndarray, np.ndarray]:
     """What :func:`find_tiles` writes, for each worker."""
-    places = np.zeros((workers, 5, COLUMNS // 2), np.int64)
-    places[:, 4] = np.arange(COLUMNS // 2) * 2 * OUT
-    return np.zeros((workers, MOST_SEGMENTS), SEGMENT), places
+    return np.zeros((workers, MOST_SEGMENTS), SEGMENT), np.zeros((workers, 5, COLUMNS // 2), np.int64)
 
 
-@inner(makes_arrays=False)
+@inner(makes_arrays=False, forceinline=True)
 def find_tiles(p, grid, out, runs, places) -> PanelTiles:
     """The tiles of a panel. ``runs`` and ``places`` are a worker's memory."""
     filters, height, width = out.shape[1:]
@@ -136,7 +136,7 @@ def _load_line(flat, at, first, last, count, lines, to):
         lines[to + i] = 0
 
 
-@inner(makes_arrays=False)
+@inner(makes_arrays=False, forceinline=True)
 def _load_pixels(data, channel, pad, tiles, ahead, lines):
     """The 6 lines of pixels of each run of a panel's tiles; ``ahead``: the channel that comes next."""
     channels, height, width = data.shape[1:]
@@ -158,19 +158,19 @@ def _load_pixels(data, channel, pad, tiles, ahead, lines):
             at += width
 
 
-@inner(makes_arrays=False)
+@inner(makes_arrays=False, forceinline=True)
 def transform_panel(data, begin, channels, mine, pad, tiles, scratch, panel):
     """Transform some of ``channels`` channels from ``begin`` on for a panel's tiles: ``mine``, the first and
     the end of them. ``scratch`` is a worker's memory.
     """
-    inside, lines, part = scratch[_ADDED:_INSIDE], scratch[_INSIDE:], (channels + APART) * COLUMNS
+    aside, lines, part = scratch[_APART:_ASIDE], scratch[_ASIDE:], (channels + APART) * COLUMNS
     for c in range(mine[0], mine[1]):
         for k in range(PARTS):
             prefetch_to_write(panel, k * part + c * COLUMNS, COLUMNS)
         _load_pixels(data, begin + c, pad, tiles, begin + min(c + 1, channels - 1), lines)
         for v in range(tiles.vectors):
             to = c * COLUMNS + v * MACHINE_LANES
-            transform_tiles(lines, _LINE, tiles.pixels, v * PAIRS, inside, panel, to, part)
+            transform_tiles(lines, _LINE, tiles.pixels, v * PAIRS, aside, panel, to, part)
 
 
 @inner(makes_arrays=False)
@@ -208,7 +208,7 @@ def transform_filters(weight, first, count, part_of, turned, out, tile):
                 transform_taps(turned, one, two, out, ((tile + t) * channels + c) * ROWS, part)
 
 
-@inner(makes_arrays=False)
+@inner(makes_arrays=False, forceinline=True)
 def _prefetch_results(tiles, f, out):
     """Ask for the pixels that a filter's results will be stored to."""
     height, width = out.shape[2:]
@@ -225,53 +225,50 @@ def _prefetch_results(tiles, f, out):
 
 
 @inner(makes_arrays=False)
-def _move(lines, v, tiles, f, flat, shape, fetch):
-    """Copy the results of vector ``v`` from lines of their own to their places, or fetch what lies there.
-
-    ``shape``: filters, height and width of the results.
-    """
-    (filters, height, width), begin, r = shape, v * MACHINE_LANES, tiles.first_run[v]
+def _put_aside(lines, v, tiles, epilogue, act, f, out):
+    """Copy the results of vector ``v`` that were made aside to their places; then what is added comes in."""
+    filters, height, width = out.shape[1:]
+    flat, flat_other, begin, r = flat_of(out), flat_of(epilogue.other), v * MACHINE_LANES, tiles.first_run[v]
     while r < tiles.count and tiles.runs[r].column < begin + MACHINE_LANES:
         run = tiles.runs[r]
         first, last = max(begin, run.column), min(begin + MACHINE_LANES, run.column + run.run)
         x = (run.x + first - run.column) * OUT
         length = min((last - first) * OUT, width - x)
-        place = ((run.image * filters + f) * height + run.y * OUT) * width + x
+        to = ((run.image * filters + f) * height + run.y * OUT) * width + x
         for y in range(min(OUT, height - run.y * OUT)):
-            aside = (y * MACHINE_LANES + first - begin) * OUT
-            if fetch:
-                copy_run(flat, place + y * width, lines, aside, length)
+            source = (y * MACHINE_LANES + first - begin) * OUT
+            if epilogue.add_other:
+                add_run(lines, source, flat_other, act, flat, to + y * width, length)
             else:
-                copy_run(lines, aside, flat, place + y * width, length)
+                copy_run(lines, source, flat, to + y * width, length)
         r += 1
 
 
 @inner(makes_arrays=False, forceinline=True)
-def _store_filter(products, tiles, lines, others, epilogue, f, out):
+def _store_filter(products, tiles, lines, epilogue, f, out):
     """Transform the products of filter ``f`` with a panel's tiles, 36 :class:`Rows`, to pixels of ``out``.
 
-    ``lines`` and ``others``: memory for the results of a vector of tiles, and for what is added to them.
+    ``lines``: memory for the results of a vector of tiles.
     """
-    shape, zero = out.shape[1:], np.int64(0)
-    plane, width = f * shape[1] * shape[2], shape[2]
-    scale, shift, act, other, add_other = epilogue
-    flat, flat_other, act = flat_of(out), flat_of(other), activation_of(act, f)
+    plane, width = f * out.shape[2] * out.shape[3], out.shape[3]
+    flat, flat_other, act = flat_of(out), flat_of(epilogue.other), activation_of(epilogue.act, f)
+    scale, shift, zero = epilogue.scale[f], epilogue.shift[f], np.int64(0)
+    act_aside = UNCHANGED if epilogue.add_other else act
     aside = Lines(lines, zero, np.int64(OUT * MACHINE_LANES), tiles.aside, zero, zero)
     for v in range(tiles.vectors):
         of_tiles = Rows(products.array, products.at + v * MACHINE_LANES, products.step)
         how = tiles.stored[v]
-        to, added = aside, others
-        if how != _STORED_ASIDE:
-            to = Lines(flat, plane, width, tiles.results, v * PAIRS, np.int64(how == _IN_PAIRS))
-            added = flat_other
-        elif add_other:
-            _move(others, v, tiles, f, flat_other, shape, True)
-        transform_results(of_tiles, to, Epilogue(scale[f], shift[f], act, added, add_other))
         if how == _STORED_ASIDE:
-            _move(lines, v, tiles, f, flat, shape, False)
+            to, of_filter = aside, Epilogue(scale, shift, act_aside, flat_other, zero)
+        else:
+            to = Lines(flat, plane, width, tiles.results, v * PAIRS, np.int64(how == _IN_PAIRS))
+            of_filter = Epilogue(scale, shift, act, flat_other, epilogue.add_other)
+        transform_results(of_tiles, to, of_filter)
+        if how == _STORED_ASIDE:
+            _put_aside(lines, v, tiles, epilogue, act, f, out)
 
 
-@inner(makes_arrays=False)
+@inner(makes_arrays=False, forceinline=True)
 def store_results(products, begin, end, tiles, scratch, epilogue, out):
     """Transform the products of the filters from ``begin`` to ``end`` with a panel's tiles to results.
 
@@ -280,4 +277,4 @@ def store_results(products, begin, end, tiles, scratch, epilogue, out):
     for f in range(begin, end):
         _prefetch_results(tiles, min(f + 1, out.shape[1] - 1), out)
         of_filter = Rows(products.array, products.at + (f - begin) * COLUMNS, products.step)
-        _store_filter(of_filter, tiles, scratch[:_RESULTS], scratch[_RESULTS:_ADDED], epilogue, f, out)
+        _store_filter(of_filter, tiles, scratch[:_APART], epilogue, f, out)

@@ -36,8 +36,8 @@ def activation(floor=-np.inf, ceiling=np.inf, slopes=(), dtype=np.float32) -> tu
     return number(floor), number(ceiling), np.array(slopes, dtype).reshape(-1)
 
 
-#: The activation that changes nothing.
-IDENTITY = activation()
+#: The activation that changes nothing, and what it is for one filter.
+IDENTITY, UNCHANGED = activation(), (np.float32(-np.inf), np.float32(np.inf), np.float32(1))
 
 
 @inner(makes_arrays=False)

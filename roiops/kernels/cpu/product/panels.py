@@ -7,7 +7,17 @@ takes the next few vectors of them, and goes on from one image to the next: of s
 import numpy as np
 
 from ...jit import inner
-from ..vector import MACHINE_LANES
+from ..vector import (
+    FIXED_LANES,
+    MACHINE_LANES,
+    greater,
+    load_some,
+    multiply_add,
+    scaled,
+    select,
+    splat,
+    store_some,
+)
 from .emitter import COLUMNS
 from .tiles import copy_vector, scale_vector
 
@@ -92,3 +102,21 @@ def take_run(source, source_at, target, target_at, count, prologue):
             scale_vector(source, source_at + i, target, target_at + i, prologue)
         last = count - MACHINE_LANES
         scale_vector(source, source_at + last, target, target_at + last, prologue)
+
+
+@inner(makes_arrays=False)
+def add_run(source, source_at, other, activation, target, target_at, count):
+    """:func:`copy_run` with what lies at the same place in ``other`` added, through an activation.
+
+    ``other`` may be ``target``.
+    """
+    floor, ceiling, slope = activation
+    zero, low, high = splat(np.float32(0)), splat(floor), splat(ceiling)
+    for i in range(0, count, FIXED_LANES):
+        left = min(FIXED_LANES, count - i)
+        total = load_some(other, target_at + i, left)
+        total = multiply_add(np.float32(1), load_some(source, source_at + i, left), total)
+        total = select(greater(zero, total), scaled(slope, total), total)
+        total = select(greater(low, total), low, total)
+        total = select(greater(total, high), high, total)
+        store_some(target, target_at + i, total, left)
