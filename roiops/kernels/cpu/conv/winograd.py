@@ -158,7 +158,7 @@ def _multiply_panels(share, kept, weight, turn, begins, grid, epilogue, memory, 
     ``kept``: filters that were transformed before, or an empty array: then a worker transforms some of the
     ``weight`` at a time, unless they are still there.
     """
-    part_of, in_group = (turn.from_channel, turn.to_channel), out.shape[1] // grid.groups
+    of_channels, in_group = (turn.from_channel, turn.to_channel), out.shape[1] // grid.groups
     channels, count = turn.to_channel - turn.from_channel, turn.end - turn.begin
     row_tiles, step = (in_group + ROWS - 1) // ROWS, memory.products.shape[1] // PARTS
     for w in within(share, memory.scratch.shape[0]):
@@ -176,7 +176,7 @@ def _multiply_panels(share, kept, weight, turn, begins, grid, epilogue, memory, 
                 left, left_tile = made, np.int64(0)
                 for f in range(to_filter if turn.there else from_filter, to_filter, BLOCK):
                     height, to = min(BLOCK, to_filter - f), (f - from_filter) // ROWS
-                    transform_filters(weight, f, height, part_of, memory.turned[w], made, to)
+                    transform_filters(weight, f, height, of_channels, memory.turned[w], made, to)
             for k in range(p, stop):
                 tiles = find_tiles(turn.begin + k, grid, out, memory.runs[w], memory.places[w])
                 rows, panel = (left_tile, some, 1), memory.panels[k]

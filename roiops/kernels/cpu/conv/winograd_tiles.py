@@ -174,16 +174,16 @@ def transform_panel(data, begin, channels, mine, pad, tiles, scratch, panel):
 
 
 @inner(makes_arrays=False)
-def transform_filters(weight, first, count, part_of, turned, out, tile):
+def transform_filters(weight, first, count, of_channels, turned, out, tile):
     """Transform the filters from ``first`` on, ``count`` of them and at most ``BLOCK``, to ``out``.
 
-    Of their channels, those that ``part_of`` says: the first and the end.
+    Of their channels, those that ``of_channels`` says: the first and the end.
 
     Number (t, c, i) of each of the 36 parts of ``out`` is of filter ``first + (t - tile) * ROWS + i`` and
     channel c. ``turned`` is a worker's memory.
     """
     flat, numbers = flat_of(weight), weight.shape[1] * _NUMBERS
-    skipped, channels = part_of[0] * _NUMBERS, part_of[1] - part_of[0]
+    skipped, channels = of_channels[0] * _NUMBERS, of_channels[1] - of_channels[0]
     part = out.shape[0] // PARTS
     for start in range(0, channels, BLOCK):
         stop = min(start + BLOCK, channels)
