@@ -57,6 +57,8 @@ class Plan(NamedTuple):
     reach: int = 0
     #: Floats of a worker's panel.
     panel: int = 0
+    #: Register tiles that are side by side in a tile: :func:`across`.
+    across: int = 1
     #: Whether vectors of results overlap: what is added to them may not be where they go.
     overlap: bool = False
     #: Whether only the pixels that a kernel of one pixel sees are read, which are copied first.
@@ -122,8 +124,9 @@ def _part(layer, arrays, part, parts) -> tuple[Layer, Arrays, tuple]:
 class Addressed(Way):
     """A way that says where things lie, and leaves the work to the driver."""
 
-    #: What ``product/driver.py`` makes of the way's own fill, pack and tile.
-    kernel: ClassVar[Callable]
+    #: What ``product/driver.py`` makes of the way's own fill, pack and tile, for each number of
+    #: register tiles side by side.
+    kernels: ClassVar[dict[int, Callable]]
 
     @staticmethod
     @abstractmethod
@@ -188,7 +191,7 @@ class Addressed(Way):
             # Who has padded some of an image for itself computes no other part of it.
             least = 0 if own and groups == 1 and not tiles.by_filters else _LEAST
             sums, memory = (sources, weight, terms, tiles, begins, epilogue), (spares, images, panels)
-            return [*kernels, (self.kernel, workers, *sums, memory, out, least)]
+            return [*kernels, (self.kernels[plan.across], workers, *sums, memory, out, least)]
 
         return kernels_for
 

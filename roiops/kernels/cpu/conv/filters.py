@@ -8,7 +8,7 @@ channels some are summed at a time, so that packed weights stay in the second-le
 
 import functools
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -240,7 +240,7 @@ class ByFilters(Addressed):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
     name = "by_filters"
-    kernel = _multiply
+    kernels: ClassVar = {1: _multiply}
 
     @staticmethod
     def suits(layer, machine):

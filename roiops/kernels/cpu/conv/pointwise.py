@@ -5,7 +5,7 @@ The pixels of a tile are packed: then all terms of a sum lie in a few pages, how
 
 import functools
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...jit import inner
 from ..product.driver import Pieces, Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.emitter import COLUMNS
 from ..product.panels import take_run
-from ..product.tiles import Filters, Rows, prologue_of, sum_panel
+from ..product.tiles import ACROSS, Filters, Rows, prologue_of, sum_rows
 from ..vector import prefetch_to_read
 from .addressed import Addressed, Plan, across
 from .way import ceil_div
@@ -45,39 +45,45 @@ def _take_pixels(flat, at, plane, panel, column, step, count, prologue, channels
         take_run(flat, at + c * plane, panel, c * step + column, count, of_channel)
 
 
-@inner(makes_arrays=False)
-def _pack_pixels(sources, weight, tiles, g, block, image, panel):
-    """A panel's pixels. What comes next are those of the next panel, as many as its first run has."""
-    (ats, plane), prologue, runs, width = sources.layout, sources.prologue, tiles.runs, tiles.width
-    here, following, terms = tiles.places[block], tiles.places[block + 1].run, weight.channels
-    channels, group = (g * terms, (g + 1) * terms), g * terms * plane
-    for r in range(here.run, following):
-        at, column, count = ats[r] + group, runs[r].place - here.first, runs[r].count
-        if count == width == COLUMNS:  # as most are: a known number of copies is faster
-            _take_pixels(image, at, plane, panel, 0, COLUMNS, COLUMNS, prologue, channels)
-        else:
-            _take_pixels(image, at, plane, panel, column, width, count, prologue, channels)
-    if following == runs.shape[0]:
-        return Rows(image, np.int64(0), np.int64(0))
-    return Rows(image, ats[following] + group, runs[following].count)
+def _kernel(across):
+    """The kernel of tiles that are so many register tiles wide: a panel's rows are, too."""
+    width = across * COLUMNS
+    sum_panel = sum_rows(across, width)
 
+    @inner(makes_arrays=False)
+    def pack_pixels(sources, weight, tiles, g, block, image, panel):
+        """A panel's pixels. What comes next are those of the next panel, as many as its first run has."""
+        (ats, plane), prologue, runs, terms = sources.layout, sources.prologue, tiles.runs, weight.channels
+        here, following = tiles.places[block], tiles.places[block + 1].run
+        channels, group = (g * terms, (g + 1) * terms), g * terms * plane
+        for r in range(here.run, following):
+            at, column, count = ats[r] + group, runs[r].place - here.first, runs[r].count
+            if count == width:  # as most are: a known number of copies is faster
+                _take_pixels(image, at, plane, panel, 0, width, width, prologue, channels)
+            else:
+                _take_pixels(image, at, plane, panel, column, width, count, prologue, channels)
+        if following == runs.shape[0]:
+            return Rows(image, np.int64(0), np.int64(0))
+        return Rows(image, ats[following] + group, runs[following].count)
 
-@inner(makes_arrays=False, forceinline=True)
-def _sum_panel(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
-    """Rows of filters by a panel; each tile fetches some channels of the next one."""
-    filters, channels, in_group, plane = weight
-    if soon.step > 0:
-        first = tile.row - tile.group * in_group
-        for c in range(first * channels // in_group, (first + tile.rows) * channels // in_group):
-            prefetch_to_read(soon.array, soon.at + c * plane, soon.step)
-    sum_panel(filters, terms, tile, panel, panel, soon, sums, whole, epilogue)
+    @inner(makes_arrays=False, forceinline=True)
+    def sum_pixels(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
+        """Rows of filters by a panel; each tile fetches some channels of the next one."""
+        filters, channels, in_group, plane = weight
+        if soon.step > 0:
+            first = tile.row - tile.group * in_group
+            for c in range(first * channels // in_group, (first + tile.rows) * channels // in_group):
+                prefetch_to_read(soon.array, soon.at + c * plane, soon.step)
+        sum_panel(filters, terms, tile, panel, panel, soon, sums, whole, epilogue)
+
+    return driver(_fill_nothing, pack_pixels, sum_pixels)
 
 
 class Pointwise(Addressed):
     """Convolution by kernels of one pixel: matrix products, pixels side by side in the vectors."""
 
     name = "pointwise"
-    kernel = driver(_fill_nothing, _pack_pixels, _sum_panel)
+    kernels: ClassVar = {across: _kernel(across) for across in (1, ACROSS)}
 
     @staticmethod
     def suits(layer, machine):
@@ -124,8 +130,9 @@ class Pointwise(Addressed):
         filters = rows_of_filters(layer.in_group)
         return Plan(
             layout=(ats, pixels),
-            terms=Terms(starts, targets, 1, width, 0, offsets),
+            terms=Terms(starts, targets, 1, 0, 0, offsets),
             tiles=Tiles(layer.groups, filters, places, runs, 0, width),
             panel=(layer.terms + 1) * width,
+            across=tiles,
             thinned=layer.stride != (1, 1),
         )

@@ -6,13 +6,14 @@ A tile of results is a sum, over channels and taps, of one weight times one run 
 
 import functools
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from ...jit import inner
 from ..product.driver import Pieces, Terms, Tiles, driver, rows_of_filters, vectors_of_places
 from ..product.machine import Machine
-from ..product.tiles import Rows, sum_rows
+from ..product.tiles import ACROSS, Rows, sum_rows
 from ..vector import LINE
 from .addressed import Addressed, Plan, across
 from .padded import Layout, channel_step, fill_own, padding_cost, shared_zeros, tap_places, window_reach
@@ -43,9 +44,6 @@ def _pack(sources, weight, tiles, g, block, image, panel):
     return Rows(image, np.int64(0), np.int64(0))
 
 
-_multiply = driver(fill_own, _pack, sum_rows)
-
-
 def _results(layer, lanes: int, rows: int, length: int, joined: bool):
     """Where the vectors of results begin in a padded image, and the :class:`Pieces` that they are.
 
@@ -74,7 +72,7 @@ class Shifted(Addressed):
     """Convolution with any kernel, stride, dilation and padding, on one or two axes."""
 
     name = "shifted"
-    kernel = _multiply
+    kernels: ClassVar = {count: driver(fill_own, _pack, sum_rows(count)) for count in (1, ACROSS)}
 
     @staticmethod
     def suits(layer, machine):
@@ -171,5 +169,6 @@ class Shifted(Addressed):
             tiles=Tiles(layer.groups, filters, places, runs, by_filters, machine.columns * tiles),
             last_channel=max(step, plane + max(taps) + machine.columns),
             reach=max(tap % plane for tap in taps) + lanes - 1,
+            across=tiles,
             overlap=not joined and width > lanes and width % lanes > 0,
         )

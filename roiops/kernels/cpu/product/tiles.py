@@ -268,10 +268,12 @@ add_product_tile = _product_tile(add=True)
 FEW = HERE.few
 
 
-def _reduce_tile(height, vectors, in_panel):
+def _reduce_tile(height, vectors, panel_row):
+    """A tile that reads an image, or a panel with rows of so many floats."""
+
     @emitted
     def tile(emit, weight, image, starts, repeats, offsets, soon, out, targets, epilogue, row):
-        """``image`` has a row for each time that the ``offsets`` are gone through; a panel, one for each.
+        """``image`` has a row for each time that the ``offsets`` are gone through; a panel, for each one.
 
         ``starts``: where the vectors of results begin in the image, and which of them is the first;
         ``targets`` are their places in the rows of ``out`` in the same way. ``soon``: what is to be fetched
@@ -295,24 +297,23 @@ def _reduce_tile(height, vectors, in_panel):
         _bring_lines(emit, rows_from(out[0]), width, write=True)
         _bring_added(emit, epilogue, at, rows_from, width)
         count, places = emit.elements(offsets, "offsets")
-        start, apart, further = origin, [v * MACHINE_LANES for v in range(vectors)], image_step
-        if not in_panel:
+        start, apart = origin, [v * MACHINE_LANES for v in range(vectors)]
+        if not panel_row:
             begin, *others = places_in(starts)
             start, apart = emit.move(origin, begin), [0, *(builder.sub(other, begin) for other in others)]
-            further = emit.number(1)
 
         def right_of(place, k):
-            if in_panel:
-                columns = emit.move(place, emit.times(image_step, k))
-            else:
-                columns = emit.move(image, emit.load_number(place, k))
+            by_address = not panel_row
+            columns = emit.move(
+                *((image, emit.load_number(place, k)) if by_address else (place, k * panel_row))
+            )
             return [emit.load(columns, by) for by in apart]
 
-        steps = emit.number(1), further, soon_step
+        steps = emit.number(1), emit.number(panel_row or 1), soon_step
         zeros = [emit.constant(0)] * (height * vectors)
         with emit.loop(repeats, [start, factors, soon, *zeros]) as outer:
             image, factors, soon, *sums = outer.values
-            given = [factors, image if in_panel else places, soon]
+            given = [factors, image if panel_row else places, soon]
             after, sums = _add_terms(emit, count, given, steps, weight_step, right_of, sums, height=height)
             outer.advance([emit.move(image, image_step), after[0], after[2], *sums])
         sums = by_rows(outer.results[3:], vectors)
@@ -328,12 +329,6 @@ HALF = ROWS // 2
 ACROSS = 3
 
 
-@inner(makes_arrays=False, forceinline=True)
-def part_of(count):
-    """How many of ``count`` vectors a register tile takes next, so that the last one is not alone."""
-    return VECTORS if count == VECTORS or count >= VECTORS + FEW else FEW
-
-
 class Filters(NamedTuple):
     """A weight as :func:`sum_rows` takes it."""
 
@@ -344,38 +339,49 @@ class Filters(NamedTuple):
     side_by_side: np.ndarray
 
 
-def _sum_rows(in_panel):
-    full, narrow = _reduce_tile(ROWS, VECTORS, in_panel), _reduce_tile(ROWS, FEW, in_panel)
-    low, low_narrow = _reduce_tile(HALF, VECTORS, in_panel), _reduce_tile(HALF, FEW, in_panel)
+def sum_rows(across, panel_row=0):
+    """A way's ``sum_tile`` for the driver: rows of :class:`Filters` by so many register tiles of places.
+
+    They are read from an image, or from a panel with rows of so many floats.
+    """
+    full, narrow = _reduce_tile(ROWS, VECTORS, panel_row), _reduce_tile(ROWS, FEW, panel_row)
+    low, low_narrow = _reduce_tile(HALF, VECTORS, panel_row), _reduce_tile(HALF, FEW, panel_row)
 
     @inner(makes_arrays=False, forceinline=True)
-    def sum_rows(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
-        """Rows of :class:`Filters` by vectors of places, for the driver: ``sum_tile``; a few at a time."""
+    def sum_part(weight, terms, tile, image, sums, whole, epilogue, v, wide):
+        """The vectors of a tile from ``v`` on, as many as a register tile holds, or a few."""
         matrix, last, side_by_side = weight
         starts, targets, repeats, step, group_step, offsets = terms
-        length, row = repeats * offsets.shape[0], tile.row
+        length, row, vector = repeats * offsets.shape[0], tile.row, tile.first // MACHINE_LANES + v
         left = Rows(matrix, row * length, length)
         if tile.rows < tile.room:
             left = Rows(last, tile.group * ROWS * length, length)
         following = Rows(matrix, (row + tile.rows) * length, ROWS)  # the next tile's weights
-        vector, count, v = tile.first // MACHINE_LANES, tile.count // MACHINE_LANES, np.int64(0)
-        while v < count:
-            size = part_of(count - v)
-            source = Rows(image, v * MACHINE_LANES if in_panel else tile.group * group_step, step)
-            begins, to = (starts, vector + v), (targets, vector + v) if whole else (side_by_side, v)
-            given = left, source, begins, repeats, offsets, following, sums, to, epilogue, row
-            if tile.room == HALF:
-                if size == VECTORS:
-                    low(*given)
-                else:
-                    low_narrow(*given)
-            elif size == VECTORS:
-                full(*given)
+        source = Rows(image, v * MACHINE_LANES if panel_row else tile.group * group_step, step)
+        begins, to = (starts, vector), (targets, vector) if whole else (side_by_side, v)
+        given = left, source, begins, repeats, offsets, following, sums, to, epilogue, row
+        if tile.room == HALF:
+            if wide:
+                low(*given)
             else:
-                narrow(*given)
-            v += size
+                low_narrow(*given)
+        elif wide:
+            full(*given)
+        else:
+            narrow(*given)
 
-    return sum_rows
+    @inner(makes_arrays=False, forceinline=True)
+    def sum_one(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
+        wide = tile.count == VECTORS * MACHINE_LANES
+        sum_part(weight, terms, tile, image, sums, whole, epilogue, np.int64(0), wide)
 
+    @inner(makes_arrays=False, forceinline=True)
+    def sum_several(weight, terms, tile, image, panel, soon, sums, whole, epilogue):
+        count, v = tile.count // MACHINE_LANES, np.int64(0)
+        while v < count:
+            # So that the last vector is not alone.
+            wide = count - v == VECTORS or count - v >= VECTORS + FEW
+            sum_part(weight, terms, tile, image, sums, whole, epilogue, v, wide)
+            v += VECTORS if wide else FEW
 
-sum_rows, sum_panel = _sum_rows(False), _sum_rows(True)
+    return sum_one if across == 1 else sum_several
