@@ -273,7 +273,8 @@ class Winograd(Way):
 
     Transformed filters are four times as large as the weight, and cheap to make for many tiles, so that each
     call makes them anew, of many channels part by part. Layers keep them, while the weight's bits stay the
-    same, where workers take whole panels, and where there are many channels: up to a size, or for few tiles.
+    same, where workers take whole panels, unless they are so few that they stay in a cache, and where there
+    are many channels: up to a size, or for few tiles.
     """
 
     name = "winograd"
@@ -312,8 +313,11 @@ class Winograd(Way):
         several = count > 2 or (count > 1 and _vectors_alone(layer, machine, machine.block_cache) > 0)
         keeps = several and (small or one_panel)
         alone = _panels_alone(layer, machine, keeps) if keeps or count == 1 else 0
+        # Filters that stay in the second-level cache are made by the time that they would come from memory.
+        come_from_memory = 4 * PARTS * channels * layer.filters > machine.block_cache
         # Several workers would each make the same ones, where filters are few.
-        keeps = keeps or alone > 0 or (count == 1 and small and panels > 1 and machine.workers > row_tiles)
+        few = count == 1 and small and panels > 1 and machine.workers > row_tiles
+        keeps = keeps or (come_from_memory if alone else few)
         if not keeps:
             ends = [part * channels // count for part in range(count + 1)]
             parts = list(itertools.pairwise(ends))
@@ -344,8 +348,14 @@ class Winograd(Way):
             memory, kept = Memory(*scratch(), *places), self._kept if plan.keeps else aligned_zeros(0)
             tiles = *tiles_of_image(layer.out_size), count_tiles(layer)
             grid = Grid(layer.groups, plan.panels, *tiles, layer.pad)
-            if plan.alone:
+            if plan.alone and plan.keeps:
                 return [(_by_panel, workers, data, kept, grid, epilogue, memory, out)]
+            if plan.alone:
+                made = memory.made[0]
+                return [
+                    (_transform_all, workers, weight, layer.groups, memory.turned, made),
+                    (_by_panel, workers, data, made, grid, epilogue, memory, out),
+                ]
             kernels, starts = [], range(0, plan.panels, plan.together)
             parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
             row_tiles = ceil_div(layer.in_group, ROWS)
@@ -383,14 +393,15 @@ class Winograd(Way):
         if workers not in self._of_workers:
             layer, plan = self.layer, self.plan(self.layer, self.machine._replace(workers=workers))
             channels = max(stop - start for start, stop in plan.parts)
+            all_rows = layer.groups * ceil_div(layer.in_group, ROWS) * ROWS
+            rows = all_rows if plan.alone or plan.keeps else plan.row_tiles * ROWS
             # A line sets the 36 parts of filters apart, as ``APART`` does those of panels.
-            filters = PARTS * (plan.row_tiles * ROWS * channels + LINE)
+            filters = PARTS * (rows * channels + LINE)
+            made = (1 if plan.alone else workers), 0 if plan.keeps else filters
             product = PARTS * (plan.row_tiles * ROWS + APART) * COLUMNS
-            for_each = product, SCRATCH, 0 if plan.keeps else filters, _TURNED
             panels = plan.together, PARTS * (channels + APART) * COLUMNS
-            scratch = Scratch(panels, *((workers, count) for count in for_each))
+            scratch = Scratch(panels, (workers, product), (workers, SCRATCH), made, (workers, _TURNED))
             self._of_workers[workers] = plan, scratch, memory_for_tiles(workers)
             if plan.keeps and self._kept is None:
-                rows = layer.groups * ceil_div(layer.in_group, ROWS) * ROWS
-                self._kept = aligned_zeros(PARTS * (rows * channels + LINE))
+                self._kept = aligned_zeros(filters)
         return self._of_workers[workers]
