@@ -59,7 +59,7 @@ class Plan(NamedTuple):
     panel: int = 0
     #: Register tiles that are side by side in a tile: :func:`across`.
     across: int = 1
-    #: Whether vectors of results overlap: what is added to them may not be where they go.
+    #: Whether vectors of results overlap: then what is added to them may not lie where they go.
     overlap: bool = False
     #: Whether only the pixels that a kernel of one pixel sees are read, which are copied first.
     thinned: bool = False
@@ -165,7 +165,7 @@ class Addressed(Way):
         if padded:
             planes = layer.channels * layout.stride[0] * layout.planes
             copying = padding_cost(layer.batch * layout.rows, planes)
-        if plan.overlap and arrays.other is not None:
+        if plan.overlap and arrays.other is not None and np.may_share_memory(arrays.other, out):
             tiles = tiles._replace(places=_apart(tiles.places))
         thinner = (*data.shape[:2], *layer.out_size) if plan.thinned else (0,)
 

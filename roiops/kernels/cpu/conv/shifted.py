@@ -44,16 +44,25 @@ def _pack(sources, weight, tiles, g, block, image, panel):
     return Rows(image, np.int64(0), np.int64(0))
 
 
-def _results(layer, lanes: int, rows: int, length: int, joined: bool):
+def own_vectors(layer: Layer, machine: Machine) -> bool:
+    """Whether each row of results has vectors of its own, the last of which may overlap with the one before.
+
+    Otherwise vectors go on from row to row, and each row is moved to its place.
+    """
+    width = layer.out_size[1]
+    surplus = -width % machine.lanes / machine.lanes * layer.terms / machine.units
+    return width >= machine.lanes and surplus <= ROW_MOVED
+
+
+def _results(layer, lanes: int, rows: int, length: int, joined: bool, own: bool):
     """Where the vectors of results begin in a padded image, and the :class:`Pieces` that they are.
 
-    A row has vectors of its own, the last of which may overlap with the one before. Where rows are joined or
-    shorter than a vector, vectors go on from row to row, and what lies between is not stored.
+    Where rows have no vectors of their own, vectors go on from row to row; what lies between is not stored.
     """
     height, width = layer.out_size
     image, y = np.ogrid[: layer.batch, :height]
     begins, ats = (image * rows + y) * length, (image * layer.filters * height + y) * width
-    if width < lanes or joined:
+    if not own:
         if joined:
             begins, ats, width = begins[:, :1], ats[:, :1], height * width
         begins, ats = begins.reshape(-1), ats.reshape(-1)
@@ -100,7 +109,7 @@ class Shifted(Addressed):
         )
         # Of joined rows, nothing between them is computed, or moved.
         joined = joins_rows(layer, machine)
-        by_row = size[1] >= machine.lanes
+        by_row = own_vectors(layer, machine)
         if joined:
             vectors = ceil_div(((batch - 1) * rows + size[0]) * size[1], machine.lanes)
         elif by_row:
@@ -144,7 +153,8 @@ class Shifted(Addressed):
         step = channel_step(plane * planes, lanes)
         taps = tap_places(kernel, stride, dilate, length, plane, joined)
         in_group = channels // layer.groups
-        starts, pieces = _results(layer, lanes, rows, length, joined)
+        own = not joined and own_vectors(layer, machine)
+        starts, pieces = _results(layer, lanes, rows, length, joined, own)
         tiles = across(layer, machine)
         places, runs, targets = vectors_of_places(pieces, tiles)
         # What is read again for each tile of filters is the padded image; for each panel of places, the
@@ -170,5 +180,5 @@ class Shifted(Addressed):
             last_channel=max(step, plane + max(taps) + machine.columns),
             reach=max(tap % plane for tap in taps) + lanes - 1,
             across=tiles,
-            overlap=not joined and width > lanes and width % lanes > 0,
+            overlap=own and width % lanes > 0,
         )
