@@ -303,10 +303,10 @@ def _reduce_tile(height, vectors, panel_row):
             start, apart = emit.move(origin, begin), [0, *(builder.sub(other, begin) for other in others)]
 
         def right_of(place, k):
-            by_address = not panel_row
-            columns = emit.move(
-                *((image, emit.load_number(place, k)) if by_address else (place, k * panel_row))
-            )
+            if panel_row:
+                columns = emit.move(place, k * panel_row)
+            else:
+                columns = emit.move(image, emit.load_number(place, k))
             return [emit.load(columns, by) for by in apart]
 
         steps = emit.number(1), emit.number(panel_row or 1), soon_step
