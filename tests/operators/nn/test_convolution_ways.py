@@ -1,6 +1,7 @@
 """The fast ways of convolution against the general one in float64, and what fusing adds."""
 
 import itertools
+import sys
 
 import numba
 import numpy as np
@@ -22,6 +23,7 @@ from roiops.kernels.cpu.product import fc
 from roiops.kernels.cpu.product.machine import HERE
 from roiops.kernels.cpu.product.matmul import times_transposed
 from roiops.kernels.cpu.product.panels import deal
+from roiops.kernels.cpu.product.tiles import ACROSS
 from roiops.kernels.jit import use_threads
 
 RNG = np.random.default_rng(5)
@@ -142,15 +144,15 @@ WHOLE_ROWS = [
 ]
 
 
-#: More filters than terms, and so many tiles that they are wide; the last ones hold 10 to 12 vectors.
-WIDE_TILES = [
+#: More filters than terms.
+MANY_FILTERS = [
     (2, 1, 41, 101, 33, (3, 3), (1, 1), (1, 1), (1, 1), 1),
     (1, 3, 90, 203, 36, (3, 3), (2, 2), (1, 1), (0, 0), 1),
     (1, 2, 70, 151, 20, (3, 1), (1, 1), (1, 1), (0, 0), 2),
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES + FILTERS + WHOLE_ROWS + WIDE_TILES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES + FILTERS + WHOLE_ROWS + MANY_FILTERS, ids=str)
 @pytest.mark.parametrize("way", [conv_shifted.Shifted, conv_filters.ByFilters])
 def test_any_window(way, shape):
     batch, channels, height, width, filters, kernel, stride, dilate, pad, groups = shape
@@ -159,23 +161,45 @@ def test_any_window(way, shape):
     check_finished(way, data, weight, window, groups, expected(data, weight, window, groups), 1e-6)
 
 
-@pytest.mark.parametrize("shape", SHAPES + WHOLE_ROWS + WIDE_TILES, ids=str)
-def test_rows_apart(shape, monkeypatch):
+@pytest.fixture
+def planned(monkeypatch):
+    """``planned(way, name, value)``: a way's plans are made with another function of its module."""
+    ways = []
+
+    def clear():
+        for way in ways:
+            way.plan.cache_clear()
+            way.division.cache_clear()
+
+    def plan_with(way, name, function):
+        ways.append(way)
+        monkeypatch.setattr(sys.modules[way.__module__], name, function)
+        clear()
+
+    yield plan_with
+    clear()
+
+
+@pytest.mark.parametrize("shape", SHAPES + WHOLE_ROWS + MANY_FILTERS, ids=str)
+def test_rows_apart(shape, planned):
     """As in images that leave the caches: the last vector of a row overlaps with the one before."""
-    monkeypatch.setattr(conv_shifted, "joins_rows", lambda layer, machine: False)
-    conv_shifted.Shifted.plan.cache_clear()
-    conv_shifted.Shifted.division.cache_clear()
-    try:
-        test_any_window(conv_shifted.Shifted, shape)
-    finally:
-        conv_shifted.Shifted.plan.cache_clear()
-        conv_shifted.Shifted.division.cache_clear()
+    planned(conv_shifted.Shifted, "joins_rows", lambda layer, machine: False)
+    test_any_window(conv_shifted.Shifted, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES + WHOLE_ROWS + MANY_FILTERS, ids=str)
+def test_wide_tiles(shape, planned):
+    """As of results that leave the caches; the last parts of a tile hold fewer vectors."""
+    planned(conv_shifted.Shifted, "across", lambda layer, machine: ACROSS)
+    test_any_window(conv_shifted.Shifted, shape)
+    planned(conv_shifted.Shifted, "joins_rows", lambda layer, machine: False)
+    test_any_window(conv_shifted.Shifted, shape)
 
 
 ENTERED = [
     (way, shape)
     for way in (conv_shifted.Shifted, conv_filters.ByFilters)
-    for shape in SHAPES + FILTERS + WHOLE_ROWS + WIDE_TILES
+    for shape in SHAPES + FILTERS + WHOLE_ROWS + MANY_FILTERS
     if way.takes_prologue(Layer(*[0] * 4, None, None, *shape[5:9]))
 ]
 
@@ -258,7 +282,7 @@ POINTWISE = [
     (2, 12, 20, 21, 27, (3, 1), 3),
     (61, 9, 1, 1, 10, (1, 1), 1),
     (9, 20, 7, 7, 17, (1, 1), 1),
-    (1, 3, 70, 151, 36, (1, 1), 1),  # wide tiles
+    (1, 3, 70, 151, 36, (1, 1), 1),
     (2, 4, 61, 59, 52, (1, 1), 2),
 ]
 
@@ -270,6 +294,12 @@ def test_pointwise(shape):
     window = (1, 1), stride, (1, 1), (0, 0)
     right = expected(data, weight, window, groups)
     check_finished(conv_pointwise.Pointwise, data, weight, window, groups, right, 1e-6)
+
+
+@pytest.mark.parametrize("shape", POINTWISE, ids=str)
+def test_pointwise_in_wide_tiles(shape, planned):
+    planned(conv_pointwise.Pointwise, "across", lambda layer, machine: ACROSS)
+    test_pointwise(shape)
 
 
 @pytest.mark.parametrize("shape", WINOGRAD, ids=str)

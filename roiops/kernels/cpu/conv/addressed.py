@@ -27,17 +27,16 @@ from .way import Arrays, Layer, Way, ceil_div, epilogue_of_part
 _LEAST = 4
 #: Floats of the largest tile.
 _TILE = max(ROWS * COLUMNS * ACROSS, MACHINE_LANES * HERE.filter_tile[0] * HERE.filter_tile[1])
-#: Wide tiles want so many register tiles in a layer, a dozen for each of 64 threads, or at most so many
-#: terms: then a thread has some dozens in any case, since none is used for less work.
-_MANY_TILES, _FEW_TERMS = 768, 32
 
 
 def across(layer, machine) -> int:
-    """How many register tiles are side by side in a tile: several where more is stored than summed up."""
-    panels = layer.batch * math.prod(layer.out_size) // machine.columns
-    tiles = panels * ceil_div(layer.in_group, machine.rows)
-    divides = tiles >= _MANY_TILES or layer.terms <= _FEW_TERMS
-    return ACROSS if layer.in_group > layer.terms and divides else 1
+    """How many register tiles are side by side in a tile: several where more is stored than summed up.
+
+    Results that stay in second-level caches do not gain by it, and threads lose: what a processor fetches
+    ahead at the end of a long run is another thread's.
+    """
+    size = 4 * layer.batch * layer.filters * math.prod(layer.out_size)
+    return ACROSS if layer.in_group > layer.terms and size > 2 * machine.second_cache else 1
 
 
 class Plan(NamedTuple):
