@@ -107,6 +107,9 @@ def bound_calls():
     data = mx.sym.Variable("data")
     pad = mx.sym.Pad(data, mode="constant", pad_width=(0, 0, 0, 0, 1, 2, 3, 1), constant_value=2)
     yield "Pad", pad.simple_bind(mx.cpu(), grad_req="null", data=(2, 3, 5, 7)).forward
+    for kernel in (1, 1), (3, 3):  # results that leave the caches: wide tiles
+        layer = mx.sym.Convolution(data, kernel=kernel, num_filter=96, no_bias=True)
+        yield "Convolution", layer.simple_bind(mx.cpu(), grad_req="null", data=(1, 2, 131, 129)).forward
     part = mx.sym.slice(data, begin=(0, 1, 1, 2), end=(2, 5, 70, 81))
     turned = mx.sym.transpose(data, axes=(0, 2, 1))
     yield "transpose", turned.simple_bind(mx.cpu(), grad_req="null", data=(2, 171, 103)).forward
