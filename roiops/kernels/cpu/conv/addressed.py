@@ -156,7 +156,7 @@ class Addressed(Way):
         data, out, machine, prologue = arrays.data, arrays.out, self.machine, arrays.of_data
         groups, plan = layer.groups, self.plan(layer, machine)
         weight, copies = self.left(layer, arrays.weight, plan)
-        tiles, layout, in_group = plan.tiles, plan.layout, layer.channels // groups
+        tiles, layout, channels = plan.tiles, plan.layout, layer.group_channels
         padded, copying = plan.padded(layer.channels), 0
         if padded:
             planes = layer.channels * layout.stride[0] * layout.planes
@@ -169,7 +169,7 @@ class Addressed(Way):
             own = padded > 0 and fills_itself(workers, groups, copying)
             if padded and groups == 1 and not tiles.by_filters:  # each fills what it needs alone
                 own = own or 4 * workers * padded <= machine.last_cache
-            shape = (workers, plan.padded(in_group)) if own else (1, padded)
+            shape = (workers, plan.padded(channels)) if own else (1, padded)
             *memory, thinned = Scratch(shape, (workers, 2, _TILE), (workers, plan.panel), thinner)()
             images, spares, panels = memory
             kernels = [*copies]
@@ -182,7 +182,7 @@ class Addressed(Way):
             elif not own:
                 kernels.append((fill_padded, workers, data, layout, prologue, workers, images[0]))
             begins, lines = self.division(layer, machine, workers)
-            sources = Sources(data, layout, prologue, lines, in_group * own)
+            sources = Sources(data, layout, prologue, lines, channels * own)
             terms = plan.terms._replace(group_step=plan.terms.group_step * (not own))
             # Who has padded some of an image for itself computes no other part of it.
             least = 0 if own and groups == 1 and not tiles.by_filters else _LEAST

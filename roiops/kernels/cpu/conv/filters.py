@@ -305,7 +305,7 @@ class ByFilters(Addressed):
         batch, channels, (in_height, in_width) = layer.batch, layer.channels, layer.in_size
         (height, width), tile_pixels = layer.out_size, machine.filter_tile[0]
         reach = window_reach(layer.out_size, kernel, stride, dilate)
-        last_channel, in_group = 0, channels // layer.groups
+        last_channel, group_channels = 0, layer.group_channels
         if pad != (0, 0) or reach[0] > in_height or reach[1] > in_width:
             shared = shared_zeros(reach[1], in_width, pad[1])
             rows, length = reach[0], reach[1] - shared
@@ -317,7 +317,7 @@ class ByFilters(Addressed):
             image_step = channels * step
         taps = tap_places(kernel, (1, 1), dilate, length, 0)
         # The taps of several channels are one loop: a short loop within a loop is slow.
-        several = max(n for n in range(1, _together(len(taps)) + 1) if in_group % n == 0)
+        several = max(n for n in range(1, _together(len(taps)) + 1) if group_channels % n == 0)
         offsets = np.array([k * step + tap for k in range(several) for tap in taps], np.int64)
         image, y, x = np.ogrid[:batch, :height, :width]
         starts = image * image_step + y * stride[0] * length + x * stride[1]
@@ -331,9 +331,9 @@ class ByFilters(Addressed):
             terms=Terms(
                 starts,
                 tiles.runs["at"].copy(),
-                in_group // several,
+                group_channels // several,
                 step * several,
-                in_group * step,
+                group_channels * step,
                 offsets,
             ),
             tiles=tiles,

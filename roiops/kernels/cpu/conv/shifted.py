@@ -152,7 +152,6 @@ class Shifted(Addressed):
         planes = stride[0] * columns[0]
         step = channel_step(plane * planes, lanes)
         taps = tap_places(kernel, stride, dilate, length, plane, joined)
-        in_group = channels // layer.groups
         own = not joined and own_vectors(layer, machine)
         starts, pieces = _results(layer, lanes, rows, length, joined, own)
         tiles = across(layer, machine)
@@ -171,9 +170,9 @@ class Shifted(Addressed):
             terms=Terms(
                 np.pad(starts, (0, machine.vectors), "edge"),
                 targets,
-                in_group,
+                layer.group_channels,
                 step,
-                in_group * step,
+                layer.group_channels * step,
                 np.array(taps, np.int64),
             ),
             tiles=Tiles(layer.groups, filters, places, runs, by_filters, machine.columns * tiles),

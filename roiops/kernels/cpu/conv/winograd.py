@@ -348,14 +348,13 @@ class Winograd(Way):
             memory, kept = Memory(*scratch(), *places), self._kept if plan.keeps else aligned_zeros(0)
             tiles = *tiles_of_image(layer.out_size), count_tiles(layer)
             grid = Grid(layer.groups, plan.panels, *tiles, layer.pad)
-            if plan.alone and plan.keeps:
-                return [(_by_panel, workers, data, kept, grid, epilogue, memory, out)]
             if plan.alone:
-                made = memory.made[0]
-                return [
-                    (_transform_all, workers, weight, layer.groups, memory.turned, made),
-                    (_by_panel, workers, data, made, grid, epilogue, memory, out),
-                ]
+                filters = kept if plan.keeps else memory.made[0]
+                kernels = [(_by_panel, workers, data, filters, grid, epilogue, memory, out)]
+                if not plan.keeps:
+                    make = _transform_all, workers, weight, layer.groups, memory.turned, filters
+                    kernels.insert(0, make)
+                return kernels
             kernels, starts = [], range(0, plan.panels, plan.together)
             parts = [(part, epilogue_of_part(part, plan.parts, epilogue, out)) for part in plan.parts]
             row_tiles = ceil_div(layer.in_group, ROWS)
